@@ -3,7 +3,6 @@ images, or their scores fell.
 """
 
 import time
-from collections.abc import Sequence
 from datetime import timedelta
 from itertools import islice
 from typing import Any
@@ -12,16 +11,14 @@ from prescore.models.evaluations import Fall, Gate, GateScore
 from prescore.models.overviews import (
     DAYS_LOOKED_AT,
     LATEST_LOOKED_AT,
-    AttentionCaption,
     AttentionGate,
     AttentionItem,
     AttentionKind,
     AttentionList,
 )
-from service.contract import results
 from service.contract.api.field_types import moment
 from service.contract.metrics import catalogue
-from service.contract.results import CommonCaption, DecodingSummary, StoredEvaluation, TaskRow
+from service.contract.results import StoredEvaluation
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import runs
 from service.runs import evaluations, run_store, training_falls, verdicts
@@ -57,9 +54,9 @@ def _find_reason(looked: RunView) -> AttentionItem | None:
         failed = next((gate for gate in judged if gate.verdict == "failed"), None)
         if verdict == "failed" and failed is not None:
             return _build_item(looked, "gate", gate=_describe_gate(failed))
-    common = request.common or _find_decoded_caption(looked.tasks)
-    if common is not None:
-        return _build_item(looked, "collapsed", caption=AttentionCaption(**common.model_dump()))
+    caption = evaluations.find_repeated_caption(looked.tasks, request)
+    if caption is not None:
+        return _build_item(looked, "collapsed", caption=caption)
     if row.falls is not None:
         largest = max(training_falls.read_falls(row.falls), key=_measure_share)
         return _build_item(looked, "fall", fall=largest)
@@ -100,10 +97,3 @@ def _measure_loss(metric: str, score: GateScore) -> float:
 
 def _measure_share(fall: Fall) -> float:
     return abs(fall.value - fall.expected) / (abs(fall.expected) or 1.0)
-
-
-def _find_decoded_caption(tasks: Sequence[TaskRow]) -> CommonCaption | None:
-    """Find the caption that most images got from a checkpoint."""
-    rows = (row for row in tasks if row["name"] == "captions")
-    decoded = (results.parse_summary(row, DecodingSummary) for row in rows)
-    return next((one.common for one in decoded if one is not None), None)

@@ -11,7 +11,7 @@ from service.contract.errors import InvalidRequest, NotFound, UnknownMetric
 from service.contract.metrics import catalogue
 from service.engine.service_parts import ServiceParts
 from service.runs import run_lists, scored_captions, word_index
-from service.runs.scored_captions import ScoredCaptions
+from service.runs.scored_captions import NamedPair, ScoredCaptions
 
 _BLOCK = 1000
 
@@ -66,6 +66,12 @@ def select_captions(found: ScoredCaptions, wanted: CaptionQuery) -> Iterator[Cap
     """All these captions, a block of them in memory at a time."""
     chosen, _ = _select_places(found, wanted)
     return (row for block in _blocks(chosen) for row in found.some_rows(block))
+
+
+def select_named(found: ScoredCaptions, wanted: CaptionQuery) -> Iterator[NamedPair]:
+    """The same, with name and id of their images instead of scores."""
+    chosen, _ = _select_places(found, wanted)
+    return (named for block in _blocks(chosen) for named in found.some_named(block))
 
 
 def _select_places(
@@ -131,9 +137,7 @@ def _containing(found: ScoredCaptions, places: Sequence[int], text: str) -> Iter
     """Yield the places whose caption or image's name contains a text, in any case."""
     folded = text.casefold()
     for block in _blocks(places):
-        pairs = found.index.read(block)
-        names = found.items.names([pair.place for pair in pairs])
-        for at, pair, (image, _) in zip(block, pairs, names, strict=True):
+        for at, (pair, (image, _)) in zip(block, found.some_named(block), strict=True):
             if folded in pair.caption.casefold() or folded in image.casefold():
                 yield at
 

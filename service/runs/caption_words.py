@@ -33,6 +33,7 @@ _SIGNS = "'\u2019-"
 class WordComparison:
     """Content words of a caption, held against references. `nearest`: the reference that shares
     most words with it. `shares_pair`: two successive words of it are successive in a reference.
+    `is_copied`: its words are those of a reference, in their order.
     """
 
     nearest: str | None
@@ -40,6 +41,7 @@ class WordComparison:
     missed: list[str]
     matched: list[str]
     shares_pair: bool
+    is_copied: bool
 
 
 def split_words(text: str) -> list[str]:
@@ -56,7 +58,7 @@ def list_content_words(words: Iterable[str]) -> list[str]:
 def compare_words(caption: str, references: Sequence[str]) -> WordComparison:
     """Hold a caption against the references of its image; nothing is known without references."""
     if not references:
-        return WordComparison(None, [], [], [], shares_pair=False)
+        return WordComparison(None, [], [], [], shares_pair=False, is_copied=False)
     words, others = split_words(caption), [split_words(text) for text in references]
     shares = [_measure_overlap(words, other) for other in others]
     at = shares.index(max(shares))
@@ -69,6 +71,7 @@ def compare_words(caption: str, references: Sequence[str]) -> WordComparison:
         missed=[word for word in list_content_words(others[at]) if word not in own][:MOST_LISTED],
         matched=[word for word in content if word in nearest][:MOST_LISTED],
         shares_pair=any(not pairs.isdisjoint(pairwise(other)) for other in others),
+        is_copied=words in others,
     )
 
 

@@ -105,15 +105,20 @@ def stream_caption_columns(parts: ServiceParts, identity: str) -> Iterator[bytes
     return tensor_files.join_score_files(found.files, found.images, found.captions)
 
 
-def stream_coco_captions(parts: ServiceParts, identity: str) -> Iterator[bytes]:
+def stream_coco_captions(
+    parts: ServiceParts, identity: str, wanted: CaptionQuery = EVERY_CAPTION
+) -> Iterator[bytes]:
     """Captions in COCO's results format, as JSON; `image_id` is a number where the bundle's id is
     one.
     """
     found = scored_captions.find_readable_captions(parts, identity)
+    chosen = (
+        found.named() if wanted == EVERY_CAPTION else caption_search.select_named(found, wanted)
+    )
 
     def pieces() -> Iterator[bytes]:
         before = "["
-        for pair, (image, id_) in found.named():
+        for pair, (image, id_) in chosen:
             name = id_ or image
             number = int(name) if name.isdecimal() else name
             row = CocoCaption(image_id=number, caption=pair.caption).model_dump_json()

@@ -28,7 +28,14 @@ from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob, Task
 from service.contract.results import ComparisonSummary, StoredComparison
 from service.engine.service_parts import ServiceParts
-from service.runs import caption_search, evaluations, run_lists, run_store, scored_captions
+from service.runs import (
+    caption_search,
+    caption_words,
+    evaluations,
+    run_lists,
+    run_store,
+    scored_captions,
+)
 from service.runs.run_store import NewRun, RunKind, RunView
 from service.runs.scored_captions import ScoredCaptions
 from service.stored.datasets import PinnedSplit
@@ -221,7 +228,8 @@ def _apart(a: float, b: float) -> float:
 def compare_image(a: Caption, b: Caption, names: Sequence[str]) -> Moved:
     """Both captions of an image, with their scores by these metrics."""
     scores = {name: _difference(a.scores[name], b.scores[name]) for name in names}
-    return Moved(image=a.image, a=a.caption, b=b.caption, scores=scores)
+    exchanges = sorted(caption_words.find_exchanges(a.caption, b.caption))
+    return Moved(image=a.image, a=a.caption, b=b.caption, scores=scores, exchanges=exchanges)
 
 
 def _difference(a: float | None, b: float | None) -> ImageCompared:

@@ -282,12 +282,12 @@ def _answer(parts: ServiceParts, looked: RunView) -> StudyRun:
 
 def find_hindrance(pinned: PinnedSplit, given: StudyMaterial) -> str | None:
     if pinned.images < STRATA:
-        return f"{STRATA} strata need as many images, {pinned} has {pinned.images}"
+        return f"a study needs {STRATA} images, and {pinned.place} has {pinned.images}"
     found = len(given.models)
     if found < FEWEST:
         return (
-            f"a study needs finished evaluations of {FEWEST} models, with pre-gen scores and "
-            f"{SORTED_BY}; {pinned} has {found}"
+            f"a study needs finished evaluations of {FEWEST} models with pre-gen scores and "
+            f"{SORTED_BY}; {pinned.place} has {found or 'none'}"
         )
     return None
 

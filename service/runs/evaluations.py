@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from prescore.models.evaluations import Evaluation, Forecast, NoForecast
+from prescore.models.evaluations import Evaluation, Forecast, NoForecast, RepeatedCaption
 from prescore.models.identifiers import EVALUATION
 from prescore.models.metrics import Score
 from prescore.models.runs import Oddity
@@ -110,6 +110,7 @@ def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001
     found = [*looked.common["warnings"], *odd]
     return Evaluation(
         **{**looked.common, "warnings": found},
+        collapsed=find_repeated_caption(rows, request),
         checkpoint=row.checkpoint,
         columns=request.columns,
         prompt=request.prompt or request.own_prompt,
@@ -141,6 +142,17 @@ def _narrow(values: Mapping[str, Any] | None, metrics: Container[str]) -> dict[s
     if values is None:
         return None
     return {name: value for name, value in values.items() if name in metrics}
+
+
+def find_repeated_caption(
+    rows: Sequence[TaskRow], request: StoredEvaluation
+) -> RepeatedCaption | None:
+    """Find the caption that at least half of the images have, sent or decoded."""
+    decoded = (
+        results.parse_summary(row, DecodingSummary) for row in rows if row["name"] == "captions"
+    )
+    common = request.common or next((one.common for one in decoded if one is not None), None)
+    return None if common is None else RepeatedCaption(**common.model_dump())
 
 
 def _odd_captions(rows: Sequence[TaskRow], request: StoredEvaluation) -> list[Oddity]:

@@ -28,6 +28,11 @@ _BOARD, _HISTORY = "leaderboard", "history"
 _SHOWN = ("run_id", "value", "low", "high", "place", "created_at", "draws_id")
 _ORDER = ("place", "created_at", "run_id")
 _STEP = re.compile(r"[0-9]+(\.[0-9]+)?$")  # at the end of a label
+_AGAINST_FIRST = (
+    *("tied_with_first", "difference_from_first", "difference_low", "difference_high"),
+    "p_against_first",
+)
+_COMMIT = 7  # digits of a commit that are shown
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
 
 
@@ -41,10 +46,12 @@ def build_leaderboard(
     pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         found = find_board(connection, pinned, asked)
+        beside = score_boards.find_boards_beside(connection, pinned, asked)
         page = _read_page(connection, found, asked, limit, cursor)
-        facts = _facts(connection, found, asked, page.rows)
+        facts = _facts(connection, found, asked, beside, page.rows)
         first = next(iter(_best(connection, found, asked, 0, None)), None)
-        firsts = _find_firsts(connection, found, asked, first)
+        is_later = cursor is not None or first is None
+        firsts = {} if is_later else _find_firsts(connection, found, asked, beside, first.run_id)
         references = _find_references(connection, found, asked)
     return Leaderboard(
         **_described(found, asked, facts),
@@ -59,16 +66,35 @@ def build_leaderboard(
 
 
 def build_leaderboard_table(parts: ServiceParts, asked: BoardQuery) -> list[Sequence[object]]:
-    """The whole leaderboard as rows of a table: ranks and scores, without what else a page has."""
+    """The whole leaderboard as rows of a table: ranks, names, scores and the tests against the
+    first, without what else a page has.
+    """
     check_direction(asked.metric)
     pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         found = find_board(connection, pinned, asked)
+        beside = score_boards.find_boards_beside(connection, pinned, asked)
         page = _read_page(connection, found, asked)
-        facts = _facts(connection, found, asked, page.rows)
-    ranks = [("rank", "tied"), *((each["rank"], each["tied"]) for each in page.ranks)]
-    scores = _tabulate([Scored(**_scored(row, facts)) for row in page.rows], asked.beside)
-    return [(*rank, *row) for rank, row in zip(ranks, scores, strict=True)]
+        facts = _facts(connection, found, asked, beside, page.rows)
+        first = next(iter(_best(connection, found, asked, 0, None)), None)
+    standings = [] if first is None else _standings(page, first, asked, facts)
+    heads = [("rank", "tied", "name"), *map(_tabulate_head, standings)]
+    tests = [_AGAINST_FIRST, *map(_tabulate_test, standings)]
+    scores = _tabulate(standings, asked.beside)
+    return [(*head, *row, *test) for head, row, test in zip(heads, scores, tests, strict=True)]
+
+
+def _tabulate_head(standing: Standing) -> tuple[object, ...]:
+    name = _name_evaluation(standing.evaluation, standing.labels)
+    return standing.rank, standing.tied, name
+
+
+def _tabulate_test(standing: Standing) -> tuple[object, ...]:
+    """The cells of _AGAINST_FIRST."""
+    test = standing.against_first
+    if test is None:
+        return standing.tied_with_first, None, None, None, None
+    return standing.tied_with_first, test.difference, *test.interval, test.p
 
 
 @dataclass(frozen=True)
@@ -131,19 +157,34 @@ def _order_rows(connection: Connection, rows: Sequence[Row[Any]], order: str) ->
     """Places of the rows by time of submission, or by names of their evaluations."""
     if order == "name":
         marked = run_store.read_labels(connection, [row.run_id for row in rows])
-        names = [_name_evaluation(row.run_id, marked[row.run_id]) for row in rows]
+        names = [_sort_by_name(row.run_id, marked[row.run_id]) for row in rows]
         return sorted(range(len(rows)), key=names.__getitem__)
     times = [(row.created_at, row.run_id) for row in rows]
     return sorted(range(len(rows)), key=times.__getitem__, reverse=order == "newest")
 
 
-def _name_evaluation(identity: str, marks: Mapping[str, str]) -> tuple[str, float, str]:
-    """The name of an evaluation that pages show, and the step of its run, to sort by."""
-    commit = " ".join(marks[name] for name in ("branch", "commit") if name in marks)
-    names = marks.get("run"), marks.get("name"), marks.get("file"), commit
+def _sort_by_name(identity: str, marks: Mapping[str, str]) -> tuple[str, float, str]:
+    """The name that pages show, of a run without its step, and the step, to sort by."""
+    step = _find_step(marks)
+    name = marks.get("run") or _name_evaluation(identity, marks)
+    return name.casefold(), -1.0 if step is None else step, identity
+
+
+def _find_step(marks: Mapping[str, str]) -> float | None:
+    """The number that ends the label `step`, or else `epoch`, of a checkpoint of a run."""
     step = _STEP.search(marks.get("step", marks.get("epoch", ""))) if marks.get("run") else None
-    name = next(filter(None, names), identity)
-    return name.casefold(), -1.0 if step is None else float(step[0]), identity
+    return None if step is None else float(step[0])
+
+
+def _name_evaluation(identity: str, marks: Mapping[str, str]) -> str:
+    """The name that pages show, as "warm, step 1,200"; the id where no label names it."""
+    if run := marks.get("run"):
+        step = _find_step(marks)
+        return run if step is None else f"{run}, step {f'{step:,.3f}'.rstrip('0').rstrip('.')}"
+    if name := marks.get("name") or marks.get("file"):
+        return name
+    branch, commit = marks.get("branch", ""), marks.get("commit", "")[:_COMMIT]
+    return ", ".join(filter(None, [branch, branch and commit])) or identity
 
 
 def _standings(
@@ -162,26 +203,28 @@ def _standings(
 
 
 def _find_firsts(
-    connection: Connection, found: BoardMatch, asked: BoardQuery, first: Row[Any] | None
+    connection: Connection,
+    found: BoardMatch,
+    asked: BoardQuery,
+    beside: Mapping[str, BoardMatch],
+    first: str,
 ) -> dict[str, str]:
-    """The best evaluation of the board by each metric that has a direction."""
-    if first is None:
-        return {}
+    """The best evaluation of the board by each metric that has a direction; `first`: by its own."""
     ranked, _ = _firsts(connection, found, asked)
     others = {
-        name: score_boards.find_first_beside(connection, found.pinned, asked, name, ranked)
-        for name in asked.beside
+        name: score_boards.find_first_beside(connection, other, name, ranked)
+        for name, other in beside.items()
         if catalogue.find_metric(name).sign
     }
-    return {asked.metric: first.run_id, **{name: one for name, one in others.items() if one}}
+    return {asked.metric: first, **{name: one for name, one in others.items() if one}}
 
 
 def _find_references(
     connection: Connection, found: BoardMatch, asked: BoardQuery
 ) -> dict[str, Any]:
     """Scores of people's captions and of one sentence for all images, and that sentence."""
-    health = probes.find_health(connection, found.pinned) or {}
-    known = {catalogue.find_metric(name).name: each for name, each in health.items()}
+    health, caption = probes.find_references(connection, found.pinned)
+    known = {catalogue.find_metric(name).name: each for name, each in (health or {}).items()}
     shown = {
         name: known[full]
         for name in (asked.metric, *asked.beside)
@@ -191,7 +234,7 @@ def _find_references(
     constant = {name: each.constant for name, each in shown.items() if each.constant is not None}
     return {
         "references": BoardReferences(human=human, constant=constant),
-        "constant_caption": probes.find_constant_caption(connection, found.pinned),
+        "constant_caption": caption,
     }
 
 
@@ -205,7 +248,8 @@ def build_history(
         last = _last(connection, found, asked, _HISTORY, cursor)
         rows = _latest(connection, found, asked, limit, last)
         shown = rows[:limit]
-        facts = _facts(connection, found, asked, shown)
+        beside = score_boards.find_boards_beside(connection, pinned, asked)
+        facts = _facts(connection, found, asked, beside, shown)
     following = (
         run_lists.write_cursor(_HISTORY, shown[-1].run_id) if len(rows) > len(shown) else None
     )
@@ -349,7 +393,11 @@ class _EvaluationFacts:
 
 
 def _facts(
-    connection: Connection, found: BoardMatch, asked: BoardQuery, rows: Iterable[Row[Any]]
+    connection: Connection,
+    found: BoardMatch,
+    asked: BoardQuery,
+    beside: Mapping[str, BoardMatch],
+    rows: Iterable[Row[Any]],
 ) -> _EvaluationFacts:
     identities = [row.run_id for row in rows]
     checkpoints: dict[str, str | None] = {}
@@ -358,8 +406,8 @@ def _facts(
         checkpoints |= {row.id: row.checkpoint for row in connection.execute(own)}
     marked = run_store.read_labels(connection, identities)
     others = [
-        score_boards.find_scores_beside(connection, found.pinned, asked, name, checkpoints)
-        for name in asked.beside
+        score_boards.find_scores_beside(connection, other, name, checkpoints)
+        for name, other in beside.items()
     ]
     return _EvaluationFacts(
         checkpoints, marked, others, score_boards.explain_empty_board(connection, found, asked)

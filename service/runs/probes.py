@@ -1,6 +1,7 @@
 """Probes of a dataset: checking and planning a request, its answer, and metrics' health."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +14,7 @@ from service.contract import results
 from service.contract.api.analyses import ProbesRequest
 from service.contract.askers import Scope
 from service.contract.plan import metric_requests, planning
-from service.contract.results import HealthSummary, ProbeSummary
+from service.contract.results import HealthSummary, ProbeSummary, TaskRow
 from service.engine import summaries
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs
@@ -122,49 +123,60 @@ def find_health(connection: Connection, dataset: PinnedSplit) -> dict[str, Metri
     Only the usual probes count: others may be made to say what one likes, and a metric that the
     latest ones leave out keeps its health.
     """
+    return _join_health(_read_latest_tasks(connection, dataset))
+
+
+def find_references(
+    connection: Connection, dataset: PinnedSplit
+) -> tuple[dict[str, MetricHealth] | None, str | None]:
+    """Each metric's health, and the best single sentence for all images, from the latest usual
+    probes that have one.
+    """
+    tasks = list(_read_latest_tasks(connection, dataset))
+    return _join_health(tasks), _find_constant_caption(tasks)
+
+
+def _join_health(probed: Iterable[Sequence[TaskRow]]) -> dict[str, MetricHealth] | None:
+    """Join the health that tasks of probes tell, of which the first are the latest."""
     found: dict[str, MetricHealth] = {}
-    for rows in _read_latest_tasks(connection, dataset):
+    for rows in probed:
         told = next(filter(None, (results.parse_summary(row, HealthSummary) for row in rows)), None)
         found = {**({} if told is None else told.health), **found}
     return found or None
 
 
-def find_constant_caption(connection: Connection, dataset: PinnedSplit) -> str | None:
-    """The best single sentence for all images, from the latest usual probes that have one."""
-    for rows in _read_latest_tasks(connection, dataset):
-        for task in rows:
-            table = results.parse_summary(task, ProbeSummary)
-            for row in () if table is None else table.rows:
-                if (row.probe, row.name) == _CONSTANT and row.text:
-                    return row.text
+def _find_constant_caption(probed: Iterable[Sequence[TaskRow]]) -> str | None:
+    for task in chain.from_iterable(probed):
+        table = results.parse_summary(task, ProbeSummary)
+        for row in () if table is None else table.rows:
+            if (row.probe, row.name) == _CONSTANT and row.text:
+                return row.text
     return None
 
 
 def _read_latest_tasks(connection: Connection, dataset: PinnedSplit) -> Iterator[list[Any]]:
-    """The tasks of the latest usual probes of each metric."""
-    for identity in _latest(connection, dataset):
-        query = sa.select(runs.c.snapshot).where(runs.c.id == identity)
-        snapshot = connection.execute(query).scalar()
+    """The tasks of the latest usual probes of each metric, the latest first."""
+    snapshots = sa.select(runs.c.snapshot).where(runs.c.id.in_(_select_latest(dataset)))
+    latest_first = snapshots.order_by(runs.c.finished_at.desc(), runs.c.id)
+    for snapshot in connection.execute(latest_first).scalars():
         yield [] if snapshot is None else summaries.unpack_json(snapshot)
 
 
-def _latest(connection: Connection, dataset: PinnedSplit) -> list[str]:
-    """The latest usual probes of each metric, the latest first: few, however many others there
-    are.
-    """
-    query = (
-        sa.select(runs.c.id, labels.c.name)
+def _select_latest(dataset: PinnedSplit) -> sa.Select[Any]:
+    """The ids of the latest usual probes of each metric: few, however many others there are."""
+    latest = sa.func.row_number().over(
+        partition_by=labels.c.name, order_by=(runs.c.finished_at.desc(), runs.c.id)
+    )
+    usual = (
+        sa.select(runs.c.id, latest.label("place"))
         .join(labels, labels.c.run_id == runs.c.id)
         .where(
             runs.c.kind == KIND.name, run_store.match_split(dataset), runs.c.status == "succeeded"
         )
         .where(labels.c.value == _USUAL, labels.c.name.startswith(_PROBED))
-        .order_by(runs.c.finished_at.desc())
+        .subquery()
     )
-    latest: dict[str, str] = {}
-    for row in connection.execute(query):
-        latest.setdefault(row.name, row.id)
-    return list(dict.fromkeys(latest.values()))
+    return sa.select(usual.c.id).where(usual.c.place == 1).distinct()
 
 
 KIND = RunKind(

@@ -95,17 +95,27 @@ class BoardScores:
     scores: Mapping[str, ScoreBeside]
 
 
+def find_boards_beside(
+    connection: Connection, pinned: PinnedSplit, asked: BoardQuery
+) -> dict[str, BoardMatch]:
+    """The boards of the other metrics, by name."""
+    return {
+        metric: find_board(connection, pinned, replace(asked, metric=metric, signature=None))
+        for metric in asked.beside
+    }
+
+
 def find_scores_beside(
     connection: Connection,
-    pinned: PinnedSplit,
-    asked: BoardQuery,
+    found: BoardMatch,
     metric: str,
     checkpoints: Mapping[str, str | None],
 ) -> BoardScores:
     """The metric of these evaluations, whose checkpoints are given: of the evaluation itself, or of
-    another one of the same checkpoint.
+    another one of the same checkpoint. `found`: the metric's board.
     """
-    found = find_board(connection, pinned, replace(asked, metric=metric, signature=None))
+    if found.board is None:
+        return BoardScores(metric, found.signature, {})
     on_board = score_rows.c.board_id == found.board, score_rows.c.listed
     own = sa.select(*_SHOWN).where(
         *on_board, score_rows.c.metric.in_(catalogue.list_metric_names(metric))
@@ -116,6 +126,8 @@ def find_scores_beside(
         for row in connection.execute(own.where(score_rows.c.run_id.in_(some))):
             scores[row.run_id] = _score(row)
         wanted = {at for one in some if one not in scores and (at := checkpoints[one])}
+        if not wanted:
+            continue
         ordered = again.where(*on_board, runs.c.checkpoint.in_(wanted))
         latest = {
             row.checkpoint: _score(row)
@@ -130,16 +142,14 @@ def find_scores_beside(
 
 
 def find_first_beside(
-    connection: Connection,
-    pinned: PinnedSplit,
-    asked: BoardQuery,
-    metric: str,
-    ranked: sa.Select[Any],
+    connection: Connection, found: BoardMatch, metric: str, ranked: sa.Select[Any]
 ) -> str | None:
-    """The evaluation, of those that are `ranked`, with the best score by another metric; of equal
-    ones the first submitted. Scores are looked through from the best on, a batch at a time.
+    """The evaluation, of those that are `ranked`, with the best score by another metric, whose
+    board is `found`; of equal ones the first submitted. Scores are looked through from the best on,
+    a batch at a time.
     """
-    found = find_board(connection, pinned, replace(asked, metric=metric, signature=None))
+    if found.board is None:
+        return None
     query = (
         sa.select(score_rows.c.run_id, score_rows.c.place, runs.c.checkpoint)
         .join(runs, runs.c.id == score_rows.c.run_id)
@@ -157,7 +167,7 @@ def find_first_beside(
             here = rows.c.run_id.in_(identities) | runs.c.checkpoint.in_(checkpoints)
             candidates = {row.run_id: row for row in connection.execute(own.where(here))}
             of = {identity: row.checkpoint for identity, row in candidates.items()}
-            scores = find_scores_beside(connection, pinned, asked, metric, of).scores
+            scores = find_scores_beside(connection, found, metric, of).scores
             places = [
                 (-sign * score.value, candidates[identity].created_at, identity)
                 for identity, score in scores.items()

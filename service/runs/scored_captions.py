@@ -105,6 +105,8 @@ def _find_pairs(path: Path, start: int) -> Iterator[tuple[re.Match[bytes], int, 
 
 _BLOCK = 1000
 
+NamedPair = tuple[CaptionPair, tuple[str, str | None]]  # name and id of the image
+
 
 @dataclass(frozen=True)
 class ScoredCaptions:
@@ -194,11 +196,17 @@ class ScoredCaptions:
             yield from self.rows(block, start)
             start += len(block)
 
-    def named(self) -> Iterator[tuple[CaptionPair, tuple[str, str | None]]]:
+    def named(self) -> Iterator[NamedPair]:
         """All captions, with name and id of their images."""
         for block in self._blocks():
-            names = self.items.names([pair.place for pair in block])
-            yield from zip(block, names, strict=True)
+            yield from self._named(block)
+
+    def some_named(self, wanted: Sequence[int]) -> Iterator[NamedPair]:
+        """The captions at these places of the file, with name and id of their images."""
+        return self._named(self.index.read(wanted))
+
+    def _named(self, found: Sequence[CaptionPair]) -> Iterator[NamedPair]:
+        return zip(found, self.items.names([pair.place for pair in found]), strict=True)
 
     def with_references(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """All captions, with the references of their images."""

@@ -155,9 +155,9 @@ def _explain_none(
     pinned: PinnedSplit, labelled: Sequence[LabelledCheckpoint], measured: Sequence[MetricSignal]
 ) -> str | None:
     if not labelled:
-        return f"no evaluation of {pinned} has the labels {RUN} and {STEP}"
+        return f"no evaluation of {pinned.place} has the labels {RUN} and {STEP}"
     if not measured:
-        return f"no evaluation of the whole of {pinned} with these labels has scores"
+        return f"no evaluation of the whole of {pinned.place} with these labels has scores"
     if all(one.signal is None for one in measured):
-        return f"a signal needs two trainings; of each metric, {pinned} has one"
+        return f"a signal needs two training runs; of each metric, {pinned.place} has one"
     return None

@@ -89,7 +89,7 @@ def _find_index(found: ScoredCaptions) -> WordingIndex | None:
 
 def _count_words(found: ScoredCaptions) -> WordingIndex | None:
     invented, missed = _WordLists(), _WordLists()
-    characters = referenced = without_pair = 0
+    characters = referenced = without_pair = copied = 0
     for caption, references in found.with_references():
         characters += len(caption) + sum(map(len, references))
         if characters > MOST_CHARACTERS:
@@ -100,9 +100,11 @@ def _count_words(found: ScoredCaptions) -> WordingIndex | None:
         if references:
             referenced += 1
             without_pair += not words.shares_pair
+            copied += words.is_copied
     wording = CaptionWording(
         of=referenced,
         without_bigram=without_pair,
+        copied=copied,
         invented=invented.list_most_frequent(),
         missed=missed.list_most_frequent(),
     )

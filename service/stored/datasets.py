@@ -58,6 +58,11 @@ class PinnedSplit:
     def __str__(self) -> str:
         return f"{self.name}@v{self.version}/{self.split}"
 
+    @property
+    def place(self) -> str:
+        """The split without its version, for sentences beside an answer that names it."""
+        return f"{self.name}/{self.split}"
+
     def has_references_of(self, other: "PinnedSplit") -> bool:
         """True if both have the same images and references, in the same order."""
         return (self.captions, self.split) == (other.captions, other.split)

@@ -5,7 +5,7 @@ import pytest
 from prescore.cli import health
 from prescore.models import MetricHealth, Probes
 
-NONE = "no first reference holds a word that training captions hold fewer than 30 times"
+NONE = "no first caption has a word that training captions have fewer than 30 times"
 KNOWN = {"human": 0.8, "constant": 0.6, "constant_of_human": 0.7}
 
 

@@ -23,11 +23,12 @@ def evaluations(client) -> dict[str, str]:
         "checkpoint": submitted(client, checkpoint=given, **_DECODED),
         "passed": submitted(client, gates=["cider_d >= 0"], labels={"branch": "main"}),
         "failed": submitted(client, gates=["cider_d >= 9"], labels={"branch": "dev"}),
-        "hostile": submitted(client, captions=_powerful(), labels={"who": "hostile"}),
+        "hostile": submitted(client, captions=powerful(), labels={"who": "hostile"}),
     }
 
 
-def _powerful() -> list[dict[str, str]]:
+def powerful() -> list[dict[str, str]]:
+    """Captions of which some are hostile text."""
     said = [*hostile_text.HOSTILE.values(), hostile_text.REAL]
     changed = zip(CAPTIONS, said, strict=False)
     return [{**each, "caption": text} for each, text in changed] + CAPTIONS[len(said) :]

@@ -34,9 +34,11 @@ def f1(one, other):
 
 
 def compare(caption, references):
-    """nearest, invented, missed, matched, and whether two successive words are shared."""
+    """nearest, invented, missed, matched, whether two successive words are shared, and whether all
+    are those of a reference.
+    """
     if not references:
-        return None, [], [], [], False
+        return None, [], [], [], False, False
     own, others = words(caption), [words(text) for text in references]
     best = 0
     for at, other in enumerate(others):
@@ -50,6 +52,7 @@ def compare(caption, references):
         [word for word in content(others[best]) if word not in own],
         [word for word in content(own) if word in others[best]],
         any(pair in pairs for pair in pairwise(own)),
+        any(own == other for other in others),
     )
 
 

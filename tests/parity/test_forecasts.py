@@ -84,11 +84,11 @@ def test_tuned_captioners_of_a_published_dataset_are_not_enough_evidence(data, r
                     metric
                 ]
                 assert given["value"] is None, (dataset, metric)
-                assert given["none_because"].startswith("not enough evidence")
+                assert "too little evidence" in given["none_because"]
             found = sum_up(metric, leave_out_runs(evaluations, metric))
             assert found.given == 0, (dataset, metric)
             assert sum_up(metric, hold_out_best(evaluations, metric)).given == 0
-            assert {reason[:19] for reason in found.reasons} == {"not enough evidence"}
+            assert all("too little evidence" in reason for reason in found.reasons)
 
 
 def test_the_document_says_what_the_published_table_does(data):

@@ -116,8 +116,8 @@ def _forecast_metric(
     best = _best(history, direction)
     if best is None:
         return _none(
-            "not enough evidence: training runs hardly overlap, too few evaluations of one lie "
-            "within the range of the others",
+            "training runs hardly overlap: too few evaluations of one have pre-gen scores within "
+            "the range of the others",
             None,
         )
     card = _card(history, best, direction)
@@ -195,8 +195,8 @@ def _card(history: MetricHistory, best: _ForecastCandidate, direction: int) -> d
 
 
 def _little_evidence(card: Mapping[str, Any]) -> str | None:
-    runs = f"not enough evidence from {card['evaluations']} evaluations of "
-    runs += f"{count_noun(card['runs'], 'run')}: "
+    runs = f"{card['evaluations']} evaluations of {count_noun(card['runs'], 'training run')} "
+    runs += "are too little evidence: "
     if card["error"] > MOST_ERROR_LEFT * card["error_without"]:
         return (
             f"{runs}with {card['predictor']} the error about a run that was left out is "
@@ -263,7 +263,7 @@ def _explain_unknown(seen: LeftOutErrors, place: float, within: float) -> str | 
 def _tell_outside(own: float, predictor: str, low: float, high: float) -> str:
     below = own < low
     return (
-        f"outside the fitted range: {predictor} is {own:.4g}, which is "
+        f"{predictor} lies outside what earlier training runs have shown: it is {own:.4g}, "
         f"{low - own if below else own - high:.3g} {'below' if below else 'above'} the {low:.4g} "
         f"to {high:.4g} where two training runs or more have been"
     )

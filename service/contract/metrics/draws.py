@@ -89,7 +89,8 @@ def compute_p(apart: float, error: float) -> float:
     """
     angle = math.atan2(apart, error * math.sqrt(DRAWS - 1))
     term = total = math.cos(angle)
+    square = total**2
     for power in range(3, DRAWS - 1, 2):
-        term *= (power - 1) / power * math.cos(angle) ** 2
+        term *= (power - 1) / power * square
         total += term
     return max(0.0, 1 - 2 / math.pi * (angle + math.sin(angle) * total))

@@ -96,12 +96,12 @@ def explain_too_few(evaluations: int, runs: int, of: str = "checkpoints") -> str
     """Why so many evaluations and runs are too few for a forecast; None where they are enough."""
     if evaluations < FEWEST_EVALUATIONS:
         return (
-            f"{count_noun(evaluations, 'finished evaluation')} of other {of} on this split, "
-            f"computed in the same way; at least {FEWEST_EVALUATIONS} are needed"
+            f"this split has {count_noun(evaluations, 'finished evaluation')} of other {of}, "
+            f"computed in the same way; a forecast needs at least {FEWEST_EVALUATIONS}"
         )
     if runs < FEWEST_RUNS:
         return (
             f"all {evaluations} finished evaluations on this split are of one training run, which "
-            "does not show how much runs differ; the label `run` tells runs apart"
+            "does not show how much training runs differ; the label `run` tells them apart"
         )
     return None

@@ -110,13 +110,13 @@ def _wanted(
     return CaptionQuery(sort, search, image, at_least, at_most, invented, missed)
 
 
-def _refuse(wanted: CaptionQuery, format: str) -> None:
-    """Raise for what a format does not take."""
+def _refuse(wanted: CaptionQuery) -> None:
+    """Raise for what `format=columns` does not take."""
     if wanted.given:
         raise errors.InvalidRequest(
-            f"format={format} has all captions, in the dataset's order: leave out "
-            f"{' and '.join(wanted.given)}, or ask for a page or for CSV",
-            [(f"/query/{name}", f"not with format={format}") for name in wanted.given],
+            "format=columns has all captions, in the dataset's order: leave out "
+            f"{' and '.join(wanted.given)}, or ask for a page, for CSV or for format=coco",
+            [(f"/query/{name}", "not with format=columns") for name in wanted.given],
         )
 
 
@@ -152,8 +152,8 @@ def get_caption_drops(id: EvaluationIdentity, service: Service) -> CaptionDrops:
     operation_id="list_captions",
     summary="Every caption with its own scores",
     response_model=CaptionPage | list[CocoCaption],
-    response_description="A page; with `format=coco` all of them in COCO's results format; with "
-    "`Accept: text/csv` all that are asked for as CSV, a column for each score; with "
+    response_description="A page; all that are asked for with `format=coco` in COCO's results "
+    "format, with `Accept: text/csv` as CSV, a column for each score; with "
     "`format=columns` one safetensors file: `captions/METRIC` (N), `statistics/FAMILY/…` (N, …), "
     "from which corpus scores are computed, and as JSON in its metadata `images`, `captions` and "
     "`signatures`.",
@@ -175,8 +175,8 @@ def list_captions(
     format: Annotated[
         Literal["coco", "columns"] | None,
         Query(
-            description="All captions in one file: `coco` without scores, for COCO's tools; "
-            "`columns` with all data."
+            description="One file: `coco` without scores, for COCO's tools; `columns` with all "
+            "captions and all data."
         ),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=10_000), Digits] = 1000,
@@ -184,14 +184,13 @@ def list_captions(
 ) -> Response | CaptionPage:
     """The submitted captions, or those decoded from the checkpoint (404 until they exist), in the
     dataset's order, with the words in which they differ from references of their image. `sort`,
-    `search`, `image`, `invented`, `missed` and bounds are of pages and of CSV.
+    `search`, `image`, `invented`, `missed` and bounds are of pages, of CSV and of COCO's format.
     """
-    if format is not None:
-        _refuse(wanted, format)
     if format == "coco":
-        coco = captions.stream_coco_captions(service, id)
+        coco = captions.stream_coco_captions(service, id, wanted)
         return StreamingResponse(stream_paced(coco), media_type="application/json")
     if format == "columns":
+        _refuse(wanted)
         columns = captions.stream_caption_columns(service, id)
         return StreamingResponse(stream_paced(columns), media_type=_COLUMNS)
     if responses.wants_csv(accept):

@@ -11,6 +11,9 @@ export const command = (text, what) =>
     copyButton("Copy", () => text),
   );
 
+/** A button that copies the address of the view. */
+export const copyLink = () => copyButton("Copy link", () => location.href);
+
 /** A button that copies a text, and says that it has. @param {string} name @param {() => string} textOf */
 export function copyButton(name, textOf) {
   const isCopied = signal(false);

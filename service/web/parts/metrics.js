@@ -6,6 +6,7 @@ import { place } from "../core/urls.js";
 import { explained } from "./layout.js";
 import { number } from "./numbers.js";
 import { splitPlace } from "./places.js";
+import { trustOf } from "./sentences.js";
 
 /** @typedef {{ signature?: string | null, higher?: boolean | null, dataset?: { name: string, split: string } | null, health?: Schemas["MetricHealth"] | null }} About */
 
@@ -27,6 +28,12 @@ const TITLES = /** @type {Record<string, string>} */ ({
 /** @param {string} metric */
 export const titleOf = (metric) => TITLES[metric] ?? metric.replace(/^bleu_(\d)$/, "BLEU-$1");
 
+/** Metrics with the chosen one first, where it is one of them. @param {string} chosen @param {string[]} metrics */
+export const withFirst = (chosen, metrics) => [
+  ...metrics.filter((each) => each === chosen),
+  ...metrics.filter((each) => each !== chosen),
+];
+
 /** ↑ or ↓; empty where neither is better. @param {boolean | null | undefined} higher */
 export const arrow = (higher) => (higher === true ? "↑" : higher === false ? "↓" : "");
 
@@ -38,7 +45,13 @@ export const metricName = (metric, about = {}) =>
 
 /** @param {HTMLElement} popover @param {string} metric @param {About} about */
 async function fill(popover, metric, { signature, higher, dataset, health }) {
-  const found = await ask(place("/v1/metrics", { names: metric })).catch(() => null);
+  const [found, probes] = await Promise.all(
+    [
+      place("/v1/metrics", { names: metric }),
+      dataset &&
+        place("/v1/probes", { dataset: `${dataset.name}/${dataset.split}`, status: "succeeded", limit: 1 }),
+    ].map((url) => (url ? ask(url).catch(() => null) : null)),
+  );
   const known = /** @type {Schemas["Metric"] | undefined} */ (found?.items[0]);
   replace(
     popover,
@@ -50,12 +63,13 @@ async function fill(popover, metric, { signature, higher, dataset, health }) {
         "p",
         `On this split people's captions have ${number(health.human, metric)}, one caption for all images ${number(health.constant, metric)}.`,
       ),
+    probes && known?.family === "postgen" && h("p", trustOf(metric, probes.items[0]?.health)),
     signature && h("p.quiet", "Signature: ", h("code", signature)),
     dataset &&
       h(
         "a",
         { href: splitPlace(dataset.name, dataset.split, "trust") },
-        "How far it can be trusted on this split",
+        "Which metric to trust on this split",
       ),
   );
 }

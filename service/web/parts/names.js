@@ -1,6 +1,7 @@
 /** The name of an evaluation, from its labels: `run` and `step`, else `name`, `file`, or `branch` and `commit`. */
 
 import { h } from "../core/dom.js";
+import { time } from "./dates.js";
 import { evaluationPlace, splitCrumbs } from "./places.js";
 
 /** @typedef {Record<string, string> | null | undefined} Labels */
@@ -30,6 +31,34 @@ export const namingLabel = (labels) =>
 
 /** The name, or else the beginning of the id. @param {Labels} labels @param {string} id */
 export const nameOrId = (labels, id) => nameOf(labels) || id.slice(0, SHORT);
+
+/** Names in their order, numbers by their size: `run2` before `run10`. */
+export const byName = new Intl.Collator("en", { numeric: true }).compare;
+
+/** What tells evaluations of the same name apart, the plainest first. @type {((of: Named) => string)[]} */
+const TRAITS = [
+  ({ labels }) => (labels?.commit ?? "").slice(0, COMMIT),
+  ({ created_at }) => time(created_at),
+  ({ id }) => id.slice(0, SHORT),
+];
+
+/** @typedef {{ id: string, labels: Labels, created_at: string }} Named */
+
+/** A name for each that no other one has. @param {readonly Named[]} items @returns {Map<string, string>} By id. */
+export function distinctNames(items) {
+  /** @type {Map<string, Named[]>} */
+  const groups = new Map();
+  for (const item of new Map(items.map((each) => [each.id, each])).values()) {
+    const name = nameOrId(item.labels, item.id);
+    groups.set(name, [...(groups.get(name) ?? []), item]);
+  }
+  return new Map(
+    [...groups].flatMap(([name, group]) => {
+      const trait = TRAITS.find((each) => new Set(group.map(each).filter(Boolean)).size === group.length);
+      return group.map((item) => [item.id, group.length > 1 && trait ? `${name}, ${trait(item)}` : name]);
+    }),
+  );
+}
 
 /** The evaluation's name as a link; its id is the title. @param {string} id @param {Labels} labels */
 export const evaluationLink = (id, labels) =>

@@ -80,22 +80,19 @@ export function homeSentence({ attention, running, queued }) {
   );
 }
 
-/** How many different captions there are for how many images, where these are few. @param {Evaluation} run */
-export function fewCaptionsOf({ warnings }) {
-  const { detail = "" } = warnings.find(({ code }) => code === "few_distinct_captions") ?? {};
-  const [, distinct, images] = /^([\d,]+) different captions? for ([\d,]+) images/.exec(detail) ?? [];
-  const numberOf = (/** @type {string} */ text) => Number(text.replaceAll(",", ""));
-  return distinct ? { distinct: numberOf(distinct), images: numberOf(images) } : null;
-}
+/** `one caption for 26 of 40 images`. @param {Schemas["RepeatedCaption"]} repeated */
+export const repeatedIn = ({ images, of }) =>
+  `one caption for ${images === of ? `all ${count(of)}` : `${count(images)} of ${count(of)}`} images`;
 
-/** @param {{ distinct: number, images: number }} few @param {string | null | undefined} caption */
-const fewCaptions = ({ distinct, images }, caption) =>
-  distinct === 1
-    ? `One caption for all ${plural(images, "image")}${caption ? `: “${isolated(caption)}”` : ""}.`
-    : `${plural(distinct, "different caption")} for ${plural(images, "image")}.`;
+/** @param {Schemas["RepeatedCaption"] | null | undefined} collapsed */
+const repeatedCaption = (collapsed) =>
+  collapsed && `${capitalized(repeatedIn(collapsed))}: “${isolated(collapsed.text)}”.`;
 
-/** @param {{ run: Evaluation, caption?: string | null }} of `caption`: one of the evaluation's. */
-export function evaluationSentence({ run, caption }) {
+/** @param {string} text */
+const capitalized = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+
+/** @param {{ run: Evaluation }} of */
+export function evaluationSentence({ run }) {
   const { status, error, tasks } = run;
   if (status === "failed")
     return sentence(`It failed: ${error?.code ?? "the service gives no reason"}.`, error?.detail);
@@ -104,7 +101,7 @@ export function evaluationSentence({ run, caption }) {
   const metric = mainMetric(run);
   const has = metric && `${titleOf(metric)} ${scored(run.scores[metric], metric)}.`;
   const [fall] = worstFalls(run.falls ?? []);
-  const few = fewCaptionsOf(run);
+  const repeated = repeatedCaption(run.collapsed);
   const gate =
     run.gates.find(({ verdict }) => verdict === "failed") ??
     run.gates.find(({ verdict }) => verdict !== "passed");
@@ -112,12 +109,12 @@ export function evaluationSentence({ run, caption }) {
     return sentence(
       `${gate.verdict === "failed" ? "It fails its gate" : "Its verdict is open on the gate"} ${gate.gate}${gateDifference(gate)}.`,
       gate.detail,
-      few && fewCaptions(few, caption),
+      repeated,
     );
   const passes =
     run.gates.length > 0 &&
     `It passes ${run.gates.length === 1 ? "its gate" : `its ${run.gates.length} gates`}.`;
-  if (few) return sentence(fewCaptions(few, caption), has, fall && `${fallOf(fall)}.`, passes);
+  if (repeated) return sentence(repeated, has, fall && `${fallOf(fall)}.`, passes);
   if (fall) return sentence(`${fallOf(fall)}.`, has, passes);
   if (has) return sentence(passes || has, passes && has, references(run, metric));
   return sentence(
@@ -296,10 +293,18 @@ export const fallSize = (fall, at = "the same step") =>
 /** A fall in words, without a full stop. @param {Fall} fall */
 export const fallOf = (fall) => `Step ${count(fall.step)} is ${fallSize(fall)}`;
 
+/** `white for red (21), black for blue (4)`. @param {Schemas["WordExchange"][]} words */
+const exchanges = (words) =>
+  words
+    .slice(0, MOST_NAMED)
+    .map(({ a, b, images }) => `${isolated(a)} for ${isolated(b)} (${count(images)})`)
+    .join(", ");
+
 /**
- * @param {{ run: string, metric: string, steps: (Evaluation & { step: number })[] }} of `steps`: in their order.
+ * @param {{ run: string, metric: string, steps: (Evaluation & { step: number })[], words?: Schemas["WordExchange"][] }} of
+ *   `steps`: in their order. `words`: those that the worst fall says in the place of the other training's.
  */
-export function trainingSentence({ run, metric, steps }) {
+export function trainingSentence({ run, metric, steps, words = [] }) {
   if (!steps.length) return null;
   const [worst] = worstFalls(
     steps.flatMap(({ falls }) => falls ?? []),
@@ -308,6 +313,8 @@ export function trainingSentence({ run, metric, steps }) {
   const fallen = steps.filter(({ falls }) => falls?.length).length;
   const open = steps.filter(({ status }) => status === "running" || status === "queued").length;
   const best = bestStep(metric, steps);
+  const last = steps.findLast(({ status }) => status === "succeeded");
+  const collapse = last?.collapsed && `Step ${count(last.step)} says ${repeatedIn(last.collapsed)}.`;
   const details = [
     best &&
       `The best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
@@ -315,11 +322,13 @@ export function trainingSentence({ run, metric, steps }) {
   ];
   if (worst)
     return sentence(
-      `${fallOf(worst)}.`,
+      `${fallOf(worst)}${worst.beside && words.length ? `; it says ${exchanges(words)}` : ""}.`,
+      collapse,
       fallen > 1 &&
         `${plural(fallen - 1, "other step")} ${fallen === 2 ? "is" : "are"} worse than expected, too.`,
       ...details,
     );
+  if (collapse) return sentence(collapse, ...details);
   if (!best) return sentence(`No checkpoint of ${run} has a ${titleOf(metric)} yet.`, details[1]);
   return sentence(
     `No step of ${run} is worse than expected; its best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
@@ -356,22 +365,28 @@ export function trainingsSentence(items) {
   );
 }
 
-/** @param {Schemas["CaptionPage"] | null} page The first page of all captions. */
-export function captionsSentence(page) {
-  const wording = page?.wording;
-  if (!wording?.of) return null;
+/** @param {{ wording: Schemas["CaptionPage"]["wording"] | null | undefined, collapsed: Evaluation["collapsed"] | null | undefined }} of `wording`: of all captions. */
+export function captionsSentence({ wording, collapsed }) {
+  const repeated = repeatedCaption(collapsed);
+  if (!wording?.of) return repeated ? sentence(repeated) : null;
   const words = (/** @type {{ word: string, captions: number }[]} */ items) =>
     items
       .slice(0, MOST_NAMED)
-      .map(({ word, captions }) => `${word} (${count(captions)})`)
+      .map(({ word, captions }) => `${isolated(word)} (${count(captions)})`)
       .join(", ");
-  const { of, without_bigram: without } = wording;
+  const { of, copied, without_bigram: without, invented, missed } = wording;
+  const [worst, ...others] = invented;
+  const claim = worst
+    ? `${count(worst.captions)} of ${plural(of, "caption")} ${worst.captions === 1 ? "says" : "say"} “${isolated(worst.word)}”, which no reference of the image says.`
+    : `Each content word of ${plural(of, "caption")} is in a reference of its image.`;
   return sentence(
-    without
-      ? `${count(without)} of ${plural(of, "caption")} ${without === 1 ? "shares" : "share"} no two successive words with any reference.`
-      : `Each of ${plural(of, "caption")} shares two successive words with a reference.`,
-    wording.invented.length > 0 && `Most often in no reference: ${words(wording.invented)}.`,
-    wording.missed.length > 0 && `Most often missed: ${words(wording.missed)}.`,
+    repeated || claim,
+    repeated && claim,
+    !repeated && others.length > 0 && `Next: ${words(others)}.`,
+    !repeated && missed.length > 0 && `Most often missed: ${words(missed)}.`,
+    `${copied ? count(copied) : "None"} ${copied > 1 ? "are references" : "is a reference"} word for word.`,
+    without > 0 &&
+      `${count(without)} ${without > 1 ? "share" : "shares"} no two successive words with a reference.`,
   );
 }
 
@@ -394,31 +409,88 @@ export function datasetSentence({ dataset, split }) {
   if (!found) return null;
   const each = found.references / found.images;
   return sentence(
-    `${plural(found.images, "image")} with ${Number.isInteger(each) ? plural(each, "caption") + " each" : `${plural(found.references, "caption")} by people`}.`,
-    dataset.pictures_shown && found.pictures > 0
-      ? found.pictures === found.images
-        ? `All ${count(found.images)} images have pictures.`
-        : `${count(found.pictures)} of ${plural(found.images, "image")} have pictures.`
-      : "Pictures are not shown.",
+    `${plural(found.images, "image")} with ${Number.isInteger(each) ? `${plural(each, "caption")}${found.images === 1 ? "" : " each"}` : `${plural(found.references, "caption")} by people`}.`,
+    picturesOf(found, dataset.pictures_shown),
   );
 }
 
-/** @param {{ correlations: Schemas["Correlations"] | null, card: Schemas["SignalCard"] | null, target: string }} of */
-export function trustSentence({ correlations, card, target }) {
-  const study = correlations?.study;
-  const best = strongest(study?.metrics[target]?.correlations ?? []);
-  const early = card && !card.none_because && card.metrics.length > 0 && earlyFinding(card);
-  if (!best)
-    return sentence(
-      `Nothing is known yet of which pre-gen metric predicts ${titleOf(target)} here.`,
-      hindranceOf(correlations?.none_because) ?? "A study of the correlations tells it.",
-      early,
-    );
+/** @param {{ images: number, pictures: number }} split @param {boolean} isShown */
+function picturesOf({ images, pictures }, isShown) {
+  if (!pictures) return `${images === 1 ? "It has" : "They have"} no pictures.`;
+  if (!isShown) return `${plural(pictures, "picture")} ${pictures === 1 ? "is" : "are"} not shown.`;
+  if (pictures === images) return images === 1 ? "It has a picture." : "All have pictures.";
+  return `${count(pictures)} of ${plural(images, "image")} ${pictures === 1 ? "has a picture" : "have pictures"}.`;
+}
+
+/** @typedef {Record<string, Schemas["MetricHealth"]> | null | undefined} Health By metric; null: no probes have been run. */
+
+const MOST_TRUSTED = 0.5; // of people's score, for one caption for all images, from which on no metric is recommended
+const NO_PROBES = "no probes have been run on this split";
+const NOT_MEASURED = "the probes have no score of one caption for all images";
+
+/** Metrics by the share of people's score that one caption for all images has, in percent, the lowest first. @param {Health} health */
+const constantShares = (health) =>
+  Object.entries(health ?? {})
+    .flatMap(([metric, { constant_of_human: share }]) =>
+      typeof share === "number" ? [{ metric, share: Math.round(100 * share) }] : [],
+    )
+    .sort((one, other) => one.share - other.share);
+
+/** Why it is not known which metric to trust. @param {Health} health @param {string | null | undefined} reason Of the probe. */
+const untoldBecause = (health, reason) =>
+  !health ? NO_PROBES : `${NOT_MEASURED}${reason ? ` (${reason})` : ""}`;
+
+/**
+ * @param {{ health: Health, reason?: string | null, correlations: Schemas["Correlations"] | null, target: string }} of
+ *   `reason`: why the probe of one caption for all images has no score.
+ */
+export function trustSentence({ health, reason, correlations, target }) {
+  const found = correlations?.study;
+  const best = strongest(found?.metrics[target]?.correlations ?? []);
+  const shares = constantShares(health);
+  const others = shares.filter(({ share }) => share > shares[0].share);
+  const own = others.length > 1 && others.find(({ metric }) => metric === target); // one alone is in the claim
   return sentence(
-    `Best predictor of ${titleOf(target)} here: ${predictor(best)}.`,
-    chosenOf(study?.pregen, best.models),
-    early,
+    mostTrusted(health, reason),
+    own && `${titleOf(target)} gives it ${own.share} %.`,
+    shares.length > 0 && "How well metrics agree with people's ratings is not measured here.",
+    best
+      ? `${predictor(best, target)}${found ? `, ${chosenOf(found.pregen)}` : ""}.`
+      : `Not known yet which pre-gen metric predicts ${titleOf(target)}: ${correlations?.none_because ?? NO_STUDY}.`,
   );
+}
+
+const NO_STUDY = "no study of this split has been made";
+
+/** @param {Health} health @param {string | null | undefined} reason */
+function mostTrusted(health, reason) {
+  const shares = constantShares(health);
+  if (!shares.length) return `Not known yet which metric to trust here: ${untoldBecause(health, reason)}.`;
+  const least = shares[0].share;
+  const first = shares.filter(({ share }) => share === least);
+  const others = shares.slice(first.length);
+  const names = listed(first.map(({ metric }) => titleOf(metric)));
+  const gives = `${names} ${first.length === 1 ? "gives" : "give"} one caption for all images ${least} % of people's score`;
+  if (least >= 100 * MOST_TRUSTED) return `Trust no metric alone here: even ${gives}.`;
+  if (!others.length) return `${gives}; no other metric was probed.`;
+  const [low, high] = [others[0].share, others[others.length - 1].share];
+  const rest = others.length === 1 ? titleOf(others[0].metric) : `the ${others.length} other metrics`;
+  return `Trust ${names} most here, the hardest to fool: ${first.length === 1 ? "it gives" : "they give"} one caption for all images ${least} % of people's score, ${rest} ${low === high ? low : `${low} to ${high}`} %.`;
+}
+
+/** Whether to trust a metric of captions on a split. @param {string} metric @param {Health} health */
+export function trustOf(metric, health) {
+  const shares = constantShares(health);
+  const own = shares.find((each) => each.metric === metric);
+  if (!own) return `Not known yet whether to trust it on this split: ${untoldBecause(health, null)}.`;
+  const gives = `it gives one caption for all images ${own.share} % of people's score`;
+  const [{ metric: first, share: least }] = shares;
+  if (own.share > least)
+    return `On this split ${titleOf(first)} is harder to fool, and to be trusted more: ${gives}, ${titleOf(first)} ${least} %.`;
+  if (least >= 100 * MOST_TRUSTED) return `On this split it is not to be trusted alone: ${gives}.`;
+  return shares.length === 1
+    ? `On this split ${gives}; no other metric was probed.`
+    : `On this split it is the hardest to fool, and to be trusted most: ${gives}, the least of ${shares.length} metrics.`;
 }
 
 /** Pairs, forecasts: fewer are told one by one, not as a share. */
@@ -478,15 +550,14 @@ export function forecastsSentence({ metric, pairs }) {
   return `${many} so far: ${titleOf(metric)} ${each.join("; ")}: too few to judge.`;
 }
 
-/** @param {{ study: Schemas["Study"] | null, target: string }} of */
-export function pregenSentence({ study, target }) {
-  const found = study?.metrics[target]?.correlations ?? [];
-  const best = strongest(found);
-  if (!best) return sentence("The map has no numbers: no study of this split has been made.");
-  return sentence(
-    `Best predictor of ${titleOf(target)} here: ${predictor(best)}.`,
-    chosenOf(study?.pregen, best.models),
-  );
+/** @param {{ correlations: Schemas["Correlations"], target: string }} of */
+export function pregenSentence({ correlations: { study, none_because: reason }, target }) {
+  const best = strongest(study?.metrics[target]?.correlations ?? []);
+  if (!best || !study)
+    return sentence(
+      `Not known yet which pre-gen metric predicts ${titleOf(target)} here: ${reason ?? (study ? `the study has no ${titleOf(target)}` : NO_STUDY)}.`,
+    );
+  return sentence(`${predictor(best, target)}.`, `${capitalized(chosenOf(study.pregen))}.`);
 }
 
 /** The one that agrees most over models. @param {Schemas["Correlation"][]} correlations */
@@ -495,23 +566,12 @@ export const strongest = (correlations) =>
     .filter(({ spearman }) => typeof spearman === "number")
     .sort((one, other) => Math.abs(Number(other.spearman)) - Math.abs(Number(one.spearman)))[0];
 
-/** @param {Schemas["Correlation"]} found */
-const predictor = ({ metric, spearman, spearman_p, models }) =>
-  `${metric}, Spearman ${signed(spearman)} over ${plural(models, "model")}${typeof spearman_p === "number" ? `, ${probability(spearman_p)}` : ""}`;
+/** @param {Schemas["Correlation"]} found @param {string} target */
+const predictor = ({ metric, spearman, models }, target) =>
+  `${metric} predicts ${titleOf(target)} best here (Spearman ${signed(spearman)} over ${plural(models, "model")})`;
 
-/** @param {Schemas["Remaining"] | undefined} pregen @param {number} models */
-const chosenOf = (pregen, models) =>
-  pregen &&
-  `Picked from ${plural(pregen.remain, "metric")}, so partly chance; more so with only ${plural(models, "model")}.`;
-
-const TOO_FEW = /finished evaluations of (\d+) models.*; ([^@\s]+)@[^/\s]+(\/\S+) has (\d+)$/;
-
-/** Why a split cannot be studied, in plain words. @param {string | null | undefined} reason As the service tells it. */
-export function hindranceOf(reason) {
-  const [, wanted, name, split, found] = TOO_FEW.exec(reason ?? "") ?? [];
-  if (!wanted) return reason;
-  return `Needs finished evaluations of ${wanted} checkpoints with pre-gen scores; ${name}${split} has ${found === "0" ? "none" : found}.`;
-}
+/** @param {Schemas["Remaining"]} pregen */
+const chosenOf = ({ remain }) => `picked from ${plural(remain, "metric")}, so partly chance`;
 
 /** @param {{ running: number, queued: number, workers: Schemas["Worker"][] }} of */
 export function jobsSentence({ running, queued, workers }) {

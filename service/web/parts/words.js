@@ -2,8 +2,6 @@
 
 import { h } from "../core/dom.js";
 
-const LONGEST = 40; // words of a caption that are held against the other's
-
 /** @param {string} caption */
 const wordsOf = (caption) => caption.toLowerCase().match(/[\p{L}\p{N}'’-]+/gu) ?? [];
 
@@ -28,55 +26,25 @@ export function differing(caption, other) {
 }
 
 /**
- * What one side says in the place of what the other says, the most frequent first: a word of the
- * first, the word of the second, in how many pairs.
+ * What one side says in the place of what the other says, in more images than the reverse, the largest excess
+ * first, as the interface counts it: a word of the first, the word of the second, in how many images.
  *
- * @param {[string, string][]} pairs Captions of one image each.
+ * @param {readonly (readonly [string, string][])[]} images The pairs of words of each image.
  * @param {number} most
  * @returns {[string, string, number][]}
  */
-export function exchanged(pairs, most) {
+export function countExchanges(images, most) {
   /** @type {Map<string, number>} */
   const counts = new Map();
-  for (const [first, second] of pairs) {
-    const found = replaced(wordsOf(first).slice(0, LONGEST), wordsOf(second).slice(0, LONGEST));
-    for (const pair of new Set(found)) counts.set(pair, (counts.get(pair) ?? 0) + 1);
-  }
-  const sorted = [...counts].filter(([, count]) => count > 1).sort(([, one], [, other]) => other - one);
-  return sorted.slice(0, most).map(([pair, count]) => [...split(pair), count]);
-}
-
-/** @param {string} pair @returns {[string, string]} */
-const split = (pair) => /** @type {[string, string]} */ (pair.split(" "));
-
-/** Words that stand between the same neighbours, as "first second". @param {string[]} a @param {string[]} b */
-function replaced(a, b) {
-  const found = [];
-  let [i, j] = [0, 0];
-  for (const [nextA, nextB] of [...common(a, b), [a.length, b.length]]) {
-    if (nextA - i === nextB - j)
-      for (let at = 0; at < nextA - i; at += 1) found.push(`${a[i + at]} ${b[j + at]}`);
-    [i, j] = [nextA + 1, nextB + 1];
-  }
-  return found;
-}
-
-/** The places of a longest common subsequence. @param {string[]} a @param {string[]} b @returns {[number, number][]} */
-function common(a, b) {
-  const longest = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
-  for (let i = a.length - 1; i >= 0; i -= 1) {
-    for (let j = b.length - 1; j >= 0; j -= 1) {
-      longest[i][j] =
-        a[i] === b[j] ? longest[i + 1][j + 1] + 1 : Math.max(longest[i + 1][j], longest[i][j + 1]);
-    }
-  }
-  /** @type {[number, number][]} */
-  const places = [];
-  let [i, j] = [0, 0];
-  while (i < a.length && j < b.length) {
-    if (a[i] === b[j]) places.push([i++, j++]);
-    else if (longest[i + 1][j] >= longest[i][j + 1]) i += 1;
-    else j += 1;
-  }
-  return places;
+  const many = (/** @type {string} */ a, /** @type {string} */ b) => counts.get(`${a} ${b}`) ?? 0;
+  for (const [a, b] of images.flat()) counts.set(`${a} ${b}`, many(a, b) + 1);
+  const found = [...counts].map(([pair, images]) => {
+    const [a, b] = pair.split(" ");
+    return { a, b, images, excess: images - many(b, a) };
+  });
+  return found
+    .filter(({ images, excess }) => images > 1 && excess > 0)
+    .sort((one, other) => other.excess - one.excess || other.images - one.images)
+    .slice(0, most)
+    .map(({ a, b, images }) => [a, b, images]);
 }

@@ -26,6 +26,7 @@ const KEYS = /** @type {Record<string, number>} */ ({
   End: Infinity,
 });
 const ALONE = 6; // pixels at both sides of a ribbon that has one step
+const NARROW = 480; // pixels of a plot that a tooltip may cover on both sides of a point
 const NOTE = { width: 250, height: 90 }; // pixels
 
 /** A cursor that no plot has. @returns {Cursor} */
@@ -48,6 +49,7 @@ export function curves(seriesOf, { metric, isBounded, height, cursor, chosen, ch
       ? draw(series.value, { metric, range: range.value, width: width.value, height, ruled })
       : null,
   );
+  let touched = /** @type {number | null | undefined} */ (undefined); // the step pointed at before a finger's touch: the first touch points, the second chooses
   const xOf = (/** @type {number} */ step) => drawn.value?.x(step) ?? 0;
   const point = (/** @type {number | null} */ step) => {
     cursor.metric.value = step === null ? null : metric;
@@ -72,9 +74,12 @@ export function curves(seriesOf, { metric, isBounded, height, cursor, chosen, ch
   const tip = () => {
     const step = cursor.step.value;
     if (step === null || cursor.metric.value !== metric) return null;
-    const isLeft = xOf(step) < width.value / 2;
-    const style = isLeft ? { left: `${xOf(step) + 14}px` } : { right: `${width.value - xOf(step) + 14}px` };
-    return h("div.tooltip", { style }, tooltip(step));
+    return h(
+      "div.tooltip",
+      { style: placeAt(xOf(step), width.value) },
+      tooltip(step),
+      touched !== undefined && h("div.quiet", "Tap again to see what it changed"),
+    );
   };
   const frame = h(
     "div.curves",
@@ -89,9 +94,15 @@ export function curves(seriesOf, { metric, isBounded, height, cursor, chosen, ch
         "aria-valuemax": last,
         "aria-valuenow": now,
         "aria-valuetext": () => said(now()),
+        onpointerdown: (/** @type {PointerEvent} */ { pointerType }) =>
+          (touched = pointerType === "touch" ? cursor.step.value : undefined),
         onpointermove: (/** @type {PointerEvent} */ event) => point(nearest(event)),
         onpointerleave: () => point(null),
-        onclick: (/** @type {MouseEvent} */ event) => choose(nearest(event)),
+        onclick: (/** @type {MouseEvent} */ event) => {
+          const step = nearest(event);
+          point(step);
+          if (touched === undefined || touched === step) choose(step);
+        },
         onfocus: () => point(chosen() ?? last()),
         onblur: () => point(null),
         onkeydown,
@@ -117,6 +128,12 @@ function rangeOf(series, isBounded) {
   const measured = points.flatMap(({ value, interval }) => [value, ...(interval ?? [])]);
   const forecasts = points.flatMap(({ forecast }) => forecast?.interval ?? []);
   return padded(widened((isBounded ? extent : usualExtent)(measured), forecasts), 0.06);
+}
+
+/** Beside a point; where a plot is narrow, over it and within the plot. @param {number} x @param {number} width */
+function placeAt(x, width) {
+  if (width < NARROW) return { left: `${x}px`, transform: `translateX(${(-100 * x) / width}%)` };
+  return x < width / 2 ? { left: `${x + 14}px` } : { right: `${width - x + 14}px` };
 }
 
 /** Below its point, at its right if there is room. @param {{ step: number, content: Child } | null} note @param {Series} series @param {Scales} scales @param {number} width */

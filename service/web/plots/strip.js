@@ -12,11 +12,11 @@ import { onArrows } from "./arrows.js";
 
 /** Ranks from which a token is drawn in another way. @type {[number, string][]} */
 const RANKS = [
-  [0, "rank 0: the model's own first choice"],
-  [1, "rank 1 to 4"],
-  [5, "rank 5 to 19"],
-  [20, "rank 20 to 99"],
-  [100, "rank 100 and above"],
+  [0, "the model's first choice"],
+  [1, "its 2nd to 5th"],
+  [5, "6th to 20th"],
+  [20, "21st to 100th"],
+  [100, "a later one"],
 ];
 const TALLEST = 8; // nats, from which on all are as tall
 
@@ -42,7 +42,7 @@ export function strip(tokens, name) {
     h("p.quiet.spoken", () =>
       shown.value
         ? describe(shown.value)
-        : `prefix0: ${many} of ${tokens.length} tokens (${number(many / tokens.length)}); filter0: ${hits}`,
+        : `The model's first choices: the first ${many} of ${tokens.length} tokens (prefix0 ${number(many / tokens.length)}), ${hits} in all (filter0).`,
     ),
   );
 }
@@ -76,6 +76,18 @@ function mark(token, at, many, shown) {
   );
 }
 
+/** Whether the words of a strip are all of its text. @param {Token[]} tokens The last one is the end. @param {string} text */
+export const saysAll = (tokens, text) =>
+  lettersOf(
+    tokens
+      .slice(0, -1)
+      .map(({ word }) => word)
+      .join(""),
+  ) === lettersOf(text);
+
+/** @param {string} text */
+const lettersOf = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+
 /** @param {Token} token */
 function describe({ word, logp, rank, top, top_logp }) {
   const own =
@@ -84,7 +96,7 @@ function describe({ word, logp, rank, top, top_logp }) {
       : rank === 0
         ? "; the model's own word too"
         : `; the model's own word: ${top} (p ${probability(top_logp)})`;
-  return `${word ?? "a word that is not known"}: p ${probability(logp)}, rank ${count(rank)}${own}`;
+  return `${word ?? "a word that is not known"}: p ${probability(logp)}, choice ${count(rank + 1)} of the model${own}`;
 }
 
 /** @param {number | null} logp */
@@ -104,7 +116,7 @@ export function legend() {
     ),
     h(
       "li",
-      "a tall bar is a word that the model did not expect (−log p); the bracket holds the words that prefix0 counts; a green line stands under each that filter0 counts",
+      "Tall bar: a word that the model gave a low probability (height: −log p). Bracket: the words up to its first other choice. Green line: each first choice.",
     ),
   );
 }

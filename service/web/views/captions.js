@@ -4,10 +4,11 @@ import { pages, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onKey } from "../core/keyboard.js";
 import { onChangeOf } from "../core/live.js";
-import { computed, signal } from "../core/signals.js";
+import { computed, signal, unread } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
 import { bounds } from "../parts/bounds.js";
 import { adder, chip, filterChip } from "../parts/chips.js";
+import { copyLink } from "../parts/command.js";
 import { select, view } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { evaluationCrumbs, nameOrId } from "../parts/names.js";
@@ -17,14 +18,16 @@ import { captionsSentence } from "../parts/sentences.js";
 import { following } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { histogram } from "../plots/histogram.js";
+import { searchField } from "./choice.js";
 import { csvChip } from "./downloads.js";
 import { captionsUrl, orderName, STATE } from "./neighbours.js";
-import { hasPictures, thumbnail, versioned } from "./pictures.js";
+import { hasPictures, thumbnail, versioned, whyWithoutPictures } from "./pictures.js";
 import { captionText, nearest, wordBadges } from "./wording.js";
 
 /** @typedef {ReturnType<typeof captionList>} CaptionList */
 
 const PAGE = 200;
+const PAUSE = 250; // milliseconds without a key, after which the words are searched for
 const ROW_HEIGHT = { wide: 116, narrow: 142 };
 
 /** @param {string} id */
@@ -44,16 +47,29 @@ export function captions(id) {
       title: "Captions",
       name: () => (run.answer.value || run.refused.value ? nameOrId(run.answer.value?.labels, id) : "…"),
       crumbs: () => [...evaluationCrumbs(run.answer.value), ["captions"]],
-      sentence: () => captionsSentence(first.answer.value),
+      sentence: () =>
+        first.answer.value &&
+        captionsSentence({ wording: first.answer.value.wording, collapsed: run.answer.value?.collapsed }),
       tabs: evaluationTabs(id),
       needs: [run, first, dataset],
     },
     () => [
-      bar(id, list, first.answer.value.wording),
-      following(list.found, () => [
-        () => list.isSpanShown.value && span(list),
-        cards(id, run.answer.value, dataset.answer.value, list),
-      ]),
+      bar(
+        id,
+        list,
+        first.answer.value.wording,
+        whyWithoutPictures(dataset.answer.value, run.answer.value.dataset.split),
+      ),
+      following(list.found, () => {
+        const isEmpty = computed(() => list.found.answer.value !== null && !list.found.items.value.length);
+        return [
+          () => list.isSpanShown.value && span(list),
+          () =>
+            isEmpty.value
+              ? nothing(list)
+              : unread(() => cards(id, run.answer.value, dataset.answer.value, list)),
+        ];
+      }),
     ],
   );
 }
@@ -85,19 +101,11 @@ function captionList(id, run, first) {
 /** @param {[number, number] | null} ends */
 const choose = (ends) => change({ from: ends && String(ends[0]), to: ends && String(ends[1]) });
 
-/** @param {string} id @param {CaptionList} list @param {Schemas["CaptionPage"]["wording"]} wording */
-function bar(id, list, wording) {
-  const field = h("input", {
-    type: "search",
-    value: list.asked.search.value,
-    maxlength: 200,
-    placeholder: "words or an image",
-    "aria-label": "Search",
-    spellcheck: "false",
-    onchange: (/** @type {any} */ { target }) => (list.asked.search.value = target.value),
-  });
+/** @param {string} id @param {CaptionList} list @param {Schemas["CaptionPage"]["wording"]} wording @param {string | null} withoutPictures */
+function bar(id, list, wording, withoutPictures) {
+  const field = searchField("Search", "Words in captions, or an image", list.asked.search, { pause: PAUSE });
   onKey("/", "search in captions", () => field.focus());
-  const coco = place("/v1/evaluations", id, "captions", { format: "coco" });
+  const coco = () => captionsUrl(id, list.state.value, { format: "coco" });
   return h(
     "div.bar",
     () => list.metric.value && orderChips(list, list.metric.value),
@@ -106,7 +114,12 @@ function bar(id, list, wording) {
     field,
     csvChip(() => captionsUrl(id, list.state.value), id),
     h("a.chip", { href: coco, download: `${id}.json` }, "COCO"),
-    h("span.quiet.end", { role: "status" }, () => counted(list.found)),
+    copyLink(),
+    h(
+      "span.quiet.end",
+      withoutPictures && `${withoutPictures} · `,
+      h("span", { role: "status" }, () => counted(list.found)),
+    ),
   );
 }
 
@@ -139,11 +152,7 @@ function orderChips({ metrics, higher, worst, sort, chosen, isSpanShown }, metri
       () => isSpanShown.value,
       () => (isSpanShown.value = !isSpanShown.value),
     ),
-    () =>
-      chosen.value &&
-      filterChip(`${titleOf(metric)} ${chosen.value.map((end) => number(end, metric)).join(" – ")}`, () =>
-        choose(null),
-      ),
+    () => chosen.value && spanChip(metric, chosen.value),
   ];
 }
 
@@ -158,6 +167,27 @@ const wordFilter =
     const options = () => frequent.map((each) => [each.word, `${each.word} (${count(each.captions)})`]);
     return frequent.length > 0 && adder(`+ ${kind}`, options, (chosen) => (word.value = chosen));
   };
+
+/** Why the list is empty: each filter, which a press takes away. @param {CaptionList} list */
+function nothing({ asked, metric, chosen }) {
+  const filters = [
+    ...["search", "invented", "missed"]
+      .filter((name) => asked[name].value)
+      .map((name) => filterChip(`${name}: ${asked[name].value}`, () => (asked[name].value = ""))),
+    chosen.value && spanChip(metric.value, chosen.value),
+  ].filter(Boolean);
+  return filters.length
+    ? h(
+        "p.notice.bar",
+        filters.length === 1 ? "No caption passes this filter:" : "No caption passes all of these filters:",
+        filters,
+      )
+    : h("p.quiet", "There are no captions.");
+}
+
+/** @param {string} metric @param {[number, number]} ends */
+const spanChip = (metric, ends) =>
+  filterChip(`${titleOf(metric)} ${ends.map((end) => number(end, metric)).join(" – ")}`, () => choose(null));
 
 /** @param {CaptionList["found"]} found */
 function counted({ answer, next, items }) {

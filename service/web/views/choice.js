@@ -1,6 +1,7 @@
 /** Choices in a bar: one of several as chips, and a text that is searched for. */
 
 import { h } from "../core/dom.js";
+import { onEnd } from "../core/signals.js";
 import { chip } from "../parts/chips.js";
 import { titleOf } from "../parts/metrics.js";
 
@@ -28,14 +29,28 @@ export const targetChoice = (study, target) =>
     target,
   );
 
-/** @param {string} name @param {string} placeholder @param {{ value: string }} text */
-export const searchField = (name, placeholder, text) =>
-  h("input", {
+/** @param {string} name @param {string} placeholder @param {{ value: string }} text @param {{ pause?: number }} [how] `pause`: milliseconds without a key, after which the text is set. */
+export function searchField(name, placeholder, text, { pause = 0 } = {}) {
+  let timer = 0;
+  const set = () => {
+    clearTimeout(timer);
+    text.value = field.value;
+  };
+  const wait = () => {
+    clearTimeout(timer);
+    timer = setTimeout(set, pause);
+  };
+  onEnd(() => clearTimeout(timer));
+  const field = h("input", {
     type: "search",
     "aria-label": name,
     placeholder,
+    size: Math.max(20, placeholder.length),
     ".value": () => text.value,
     maxlength: 200,
     spellcheck: "false",
-    oninput: (/** @type {any} */ { target }) => (text.value = target.value),
+    oninput: pause ? wait : set,
+    onchange: set,
   });
+  return field;
+}

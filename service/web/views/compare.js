@@ -4,10 +4,11 @@ import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { computed, signal } from "../core/signals.js";
 import { changed, place, query } from "../core/urls.js";
+import { copyLink } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
 import { folded, section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
-import { nameOrId } from "../parts/names.js";
+import { distinctNames, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
 import { comparePlace, evaluationPlace, evaluationTabs, splitCrumbs } from "../parts/places.js";
 import { comparisonSentence } from "../parts/sentences.js";
@@ -24,6 +25,8 @@ import { images } from "./compared/images.js";
 
 const LATEST = 200; // evaluations among which one chooses
 const USUAL = "cider_d";
+const TEST =
+  "p: the share of 10,000 trials, in which the two captions of each image change sides at random, that differ at least as much. The p of a leaderboard is of a faster test, and may differ a little.";
 
 export function compare() {
   const [a, b] = [query("a"), query("b")];
@@ -34,9 +37,12 @@ export function compare() {
   const [first, second] = [a, b].map((each) =>
     resource(() => each.value && place("/v1/evaluations", each.value)),
   );
+  const distinct = computed(() =>
+    distinctNames([first, second].map(({ answer }) => answer.value).filter(Boolean)),
+  );
   const names = computed(() => ({
-    a: nameOrId(first.answer.value?.labels, a.value),
-    b: nameOrId(second.answer.value?.labels, b.value),
+    a: distinct.value.get(a.value) ?? a.value,
+    b: distinct.value.get(b.value) ?? b.value,
   }));
   const specs = computed(
     () => new Map(Object.entries(/** @type {Evaluation["scores"]} */ (first.answer.value?.scores ?? {}))),
@@ -67,9 +73,9 @@ export function compare() {
         return allAnswered([first, second, made], () => [
           h(
             "div.sides",
-            side("A", first),
-            h("a.chip", { href: () => swapped(a.value, b.value) }, "⇄ Swap"),
-            side("B", second),
+            side("A", first, () => names.value.a),
+            h("div.bar", h("a.chip", { href: () => swapped(a.value, b.value) }, "⇄ Swap"), copyLink()),
+            side("B", second, () => names.value.b),
           ),
           () =>
             made.id.value
@@ -97,15 +103,15 @@ function swapped(a, b) {
   });
 }
 
-/** @param {string} name @param {Resource} found */
-const side = (name, found) =>
+/** @param {string} side @param {Resource} found @param {() => string} name */
+const side = (side, found, name) =>
   h(
     "div.card",
-    { role: "group", "aria-label": name },
+    { role: "group", "aria-label": side },
     answered(found, (/** @type {Evaluation} */ { id, labels, status, created_at }) => [
       h(
         "div.row",
-        h("strong", `${name}: `, h("a", { href: evaluationPlace(id), title: id }, nameOrId(labels, id))),
+        h("strong", `${side}: `, h("a", { href: evaluationPlace(id), title: id }, name)),
         h("span.quiet", badge(status), " ", ago(created_at)),
       ),
       h(
@@ -132,8 +138,9 @@ function others(run) {
       (each) => each.id !== run.id && textOf(each).toLowerCase().includes(wanted.value.toLowerCase()),
     ),
   );
-  const name = (/** @type {Evaluation} */ { id, labels }) =>
-    h("a.main", { href: comparePlace(run.id, id), title: id }, nameOrId(labels, id));
+  const names = computed(() => distinctNames(found.value));
+  const name = (/** @type {Evaluation} */ { id }) =>
+    h("a.main", { href: comparePlace(run.id, id), title: id }, names.value.get(id));
   return section(
     `Compare ${nameOrId(run.labels, run.id)} with`,
     h("div.bar", searchField("Find an evaluation by its name or labels", "a name or a label", wanted)),
@@ -192,12 +199,13 @@ function differences({ scores, dataset }, { names, specs }) {
     });
   };
   return [
+    h("p.on-phone.quiet", "Bars: at the left B is better, at the right A."),
     forest("Table of differences", postgen),
     others.length > 0 &&
       folded(`Pre-gen metrics: ${others.length}`, forest("Table of differences by pre-gen metrics", others)),
     h(
       "p.quiet",
-      "Bars: 95 %. Dotted lines: the smallest difference that a test on these images finds in 4 of 5 cases; each metric is drawn in units of its own.",
+      `Bars: the difference with its 95 % interval. Dotted lines, “Detectable from”: 2.8 standard errors of the difference, which a test at 5 % finds in 80 of 100 such sets of images; each metric is drawn in this unit. ${TEST}`,
     ),
   ];
 }

@@ -9,7 +9,7 @@ import { ago } from "../parts/dates.js";
 import { fact, section, view } from "../parts/layout.js";
 import { count, short } from "../parts/numbers.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
-import { datasetSentence } from "../parts/sentences.js";
+import { datasetSentence, plural } from "../parts/sentences.js";
 import { loading, refusal } from "../parts/states.js";
 import { hasPictures, thumbnail, versioned } from "./pictures.js";
 import { dropZone } from "./submit.js";
@@ -42,13 +42,12 @@ export function dataset(name, split) {
 }
 
 /** @param {Dataset} dataset @param {string} split */
-function facts({ version, content, created_at, splits, features, pictures_shown }, split) {
-  const { references, pictures } = splits[split];
+function facts({ version, content, created_at, splits, features }, split) {
+  const { references } = splits[split];
   return h(
     "dl.facts.card",
     fact("References", count(references)),
     fact("Version", version, " ", h("code", { title: content }, short(content)), ", ", ago(created_at)),
-    !pictures_shown && fact("Pictures", pictures ? `${count(pictures)}, not shown` : "none"),
     fact(
       "Features",
       features ? described(features) : "none: the service scores captions, but no checkpoints",
@@ -89,19 +88,23 @@ const ways = (dataset) =>
 /** The first images and their references. @param {Dataset} dataset @param {string} split */
 function images(dataset, split) {
   const lines = signal(/** @type {Line[] | null} */ (null));
+  const why = signal("No image of this split is in the first 2 MB of captions.jsonl, which this view reads.");
   const stop = new AbortController();
   onEnd(() => stop.abort());
   readLines(versioned(dataset), split, stop).then(
     (read) => (lines.value = read),
-    () => (lines.value = []),
+    () => {
+      why.value = "The images could not be read.";
+      lines.value = [];
+    },
   );
   const pictures = hasPictures(dataset, split) && versioned(dataset);
   return () => {
     if (!lines.value) return loading();
-    if (!lines.value.length) return h("p.quiet", "The first images could not be read.");
+    if (!lines.value.length) return h("p.quiet", why.value);
     const [shown, all] = [lines.value.length, dataset.splits[split].images];
     return [
-      shown < all && h("p.quiet", `The first ${count(shown)} of ${count(all)} images.`),
+      shown < all && h("p.quiet", `The first ${count(shown)} of ${plural(all, "image")}.`),
       h(
         "ul.cards",
         lines.value.map((line) => lineCard(line, pictures)),
@@ -112,6 +115,7 @@ function images(dataset, split) {
 
 /** @param {Line} line @param {string | false} pictures The dataset whose pictures are shown. */
 function lineCard({ image, references }, pictures) {
+  if (!references.length) return h("li", h("h3", image), h("p.quiet", "no reference"));
   const list = h(
     "ul.texts",
     references.map((text) => h("li", h("bdi", text.replace(/ ([.,;:!?])(?=\s|$)/g, "$1")))),

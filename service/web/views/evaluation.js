@@ -19,7 +19,7 @@ import {
   splitCrumbs,
   splitLink,
 } from "../parts/places.js";
-import { evaluationSentence, fewCaptionsOf } from "../parts/sentences.js";
+import { evaluationSentence } from "../parts/sentences.js";
 import { allAnswered, badge, following, labels } from "../parts/states.js";
 import { evaluationActions } from "./actions.js";
 import { falls } from "./evaluated/falls.js";
@@ -42,15 +42,7 @@ export function evaluation(id) {
       ? withReasons(run(), (id) => baselines.value.find((each) => each.id === id)?.name() ?? "")
       : null,
   );
-  const hasFew = computed(() => isThere.value && fewCaptionsOf(run()) !== null);
-  const captions = resource(() =>
-    hasFew.value ? place("/v1/evaluations", id, "captions", { limit: 1 }) : null,
-  );
-  const sentence = computed(
-    () =>
-      told.value &&
-      evaluationSentence({ run: told.value, caption: captions.answer.value?.items[0]?.caption }),
-  );
+  const sentence = computed(() => told.value && evaluationSentence({ run: told.value }));
   const name = () => (isThere.value ? nameOrId(run().labels, id) : "Evaluation");
   return {
     title: id,
@@ -63,7 +55,7 @@ export function evaluation(id) {
         tabs: () => isThere.value && evaluationTabs(id),
       }),
       following(found, () =>
-        allAnswered([...(hasFailed.value ? [drops] : []), ...(hasFew.value ? [captions] : [])], () => [
+        allAnswered(hasFailed.value ? [drops] : [], () => [
           facts(run, () => baselines.value),
           evaluationActions(run, found.refresh),
           () => falls(run()),
@@ -142,7 +134,7 @@ function facts(run, baselines) {
 
 /** @param {Evaluation} run */
 const collapsed = (run) =>
-  fewCaptionsOf(run) && [badge("collapsed"), " ", h("a", { href: captionsPlace(run.id) }, "its captions")];
+  run.collapsed && [badge("collapsed"), " ", h("a", { href: captionsPlace(run.id) }, "its captions")];
 
 /** @param {Evaluation} run */
 const lasted = ({ created_at, finished_at }) =>

@@ -12,12 +12,13 @@ import { metricName } from "../parts/metrics.js";
 import { evaluationLink, nameOrId } from "../parts/names.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
-import { fallSize, homeSentence, runningOf } from "../parts/sentences.js";
+import { fallSize, homeSentence, repeatedIn, runningOf } from "../parts/sentences.js";
 import { allAnswered, badge, loading, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { trainingCards } from "./trainings.js";
 
 /** @typedef {Schemas["AttentionItem"]} Attention */
+/** @typedef {Attention & { checkpoints: number }} Row `checkpoints`: of one training run, of which this is the latest. */
 
 const METRICS = ["cider_d", "meteor"];
 const MOST = 20; // evaluations of a page
@@ -56,7 +57,7 @@ export function home() {
   return {
     title: "Home",
     content: h(
-      "div",
+      "div.home",
       viewHead({ name: "Home", sentence: () => (isEmpty.value ? NOTHING : told()) }),
       allAnswered([attention, running, queued, latest], () => {
         const first = () => [
@@ -87,7 +88,8 @@ const NOTHING = {
 /** @param {{ value: Attention[] }} items */
 function attentionTable(items) {
   const isWhole = signal(false);
-  const shown = computed(() => (isWhole.value ? items.value : items.value.slice(0, FIRST_ATTENTION)));
+  const rows = computed(() => joinCheckpoints(items.value));
+  const shown = computed(() => (isWhole.value ? rows.value : rows.value.slice(0, FIRST_ATTENTION)));
   return [
     h(
       "div.headless",
@@ -99,7 +101,7 @@ function attentionTable(items) {
           {
             head: "Evaluation",
             kind: "name",
-            cell: (item) => [evaluationLink(item.evaluation, item.labels), h("span.sub", reason(item))],
+            cell: (item) => [subject(item), h("span.sub", reason(item))],
           },
           { head: "Dataset", kind: "quiet", cell: ({ dataset }) => splitLink(dataset) },
           { head: "When", kind: "quiet narrow", cell: ({ at }) => ago(at) },
@@ -108,10 +110,35 @@ function attentionTable(items) {
       }),
     ),
     () =>
-      shown.value.length < items.value.length &&
-      more(`Show all ${items.value.length}`, () => (isWhole.value = true)),
+      shown.value.length < rows.value.length &&
+      more(`Show all ${rows.value.length}`, () => (isWhole.value = true)),
   ];
 }
+
+/** Collapsed checkpoints of one training run are one row. @param {Attention[]} items @returns {Row[]} */
+function joinCheckpoints(items) {
+  /** @type {Map<string, Row>} */
+  const rows = new Map();
+  for (const item of items) {
+    const { kind, evaluation, labels, dataset } = item;
+    const key = kind === "collapsed" && labels.run ? [dataset.digest, dataset.split, labels.run] : evaluation;
+    const row = rows.get(String(key));
+    if (row) row.checkpoints += 1;
+    else rows.set(String(key), { ...item, checkpoints: 1 });
+  }
+  return [...rows.values()];
+}
+
+/** @param {Row} row */
+const subject = ({ evaluation, labels, dataset, checkpoints }) =>
+  checkpoints > 1
+    ? h(
+        "a.main",
+        { href: runPlace(dataset.name, dataset.split, labels.run) },
+        h("bdi", labels.run),
+        `: ${count(checkpoints)} checkpoints`,
+      )
+    : evaluationLink(evaluation, labels);
 
 /** @param {string} text @param {() => void} press @param {() => boolean} [isBusy] */
 const more = (text, press, isBusy = () => false) =>
@@ -135,11 +162,14 @@ function sign({ kind }) {
   return h("span", { class: ["badge", tone] }, text);
 }
 
-/** @param {Attention} item */
-function cause(item) {
-  const [, , text] = SIGNS[item.kind];
-  const told = `${text} of ${nameOrId(item.labels, item.evaluation)}`;
-  return h("a", { href: causePlace(item), "aria-label": told }, text);
+/** @param {Row} row */
+function cause(row) {
+  const { kind, labels, dataset, checkpoints, evaluation } = row;
+  const [text, of, href] =
+    checkpoints > 1
+      ? ["Training →", labels.run, runPlace(dataset.name, dataset.split, labels.run)]
+      : [SIGNS[kind][2], nameOrId(labels, evaluation), causePlace(row)];
+  return h("a", { href, "aria-label": `${text} of ${of}` }, text);
 }
 
 /** Of a fall: the training's view with the step's details open, by the metric of the fall. @param {Attention} item */
@@ -150,8 +180,9 @@ function causePlace({ kind, evaluation, dataset, labels, fall }) {
   return runPlace(dataset.name, dataset.split, labels.run, { metrics, step: fall.step });
 }
 
-/** @param {Attention} item */
-function reason({ fall, gate, caption, error }) {
+/** @param {Row} row */
+function reason({ fall, gate, caption, error, checkpoints }) {
+  if (checkpoints > 1) return "one caption for most images";
   if (fall) return fallSize(fall);
   if (gate) {
     const { difference, metric, interval: ends, detail } = gate;
@@ -160,9 +191,7 @@ function reason({ fall, gate, caption, error }) {
     return [gate.gate, told].filter(Boolean).join(": ");
   }
   if (!caption) return error?.detail;
-  const { images, of, text } = caption;
-  const many = images === of ? `all ${count(of)}` : `${count(images)} of ${count(of)}`;
-  return [`one caption for ${many} images: `, h("bdi", text)];
+  return [`${repeatedIn(caption)}: `, h("bdi", caption.text)];
 }
 
 /** @param {ReturnType<typeof pages>} latest */

@@ -7,13 +7,13 @@ import { place, query } from "../core/urls.js";
 import { adder, filterChip } from "../parts/chips.js";
 import { section, view } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
-import { evaluationCrumbs, evaluationLink, nameOrId } from "../parts/names.js";
+import { byName, distinctNames, evaluationCrumbs, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
-import { captionsPlace, evaluationTabs, runPlace } from "../parts/places.js";
+import { captionsPlace, evaluationPlace, evaluationTabs, runPlace } from "../parts/places.js";
 import { imageSentence } from "../parts/sentences.js";
 import { answered } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
-import { legend, strip } from "../plots/strip.js";
+import { legend, saysAll, strip } from "../plots/strip.js";
 import { neighbours } from "./neighbours.js";
 import { picture, versioned } from "./pictures.js";
 import { captionText, nearest, wordBadges } from "./wording.js";
@@ -78,16 +78,21 @@ function captionsOf(id, image, { dataset: { name, split } }, own) {
   const latest = resource(() =>
     place("/v1/evaluations", { dataset: `${name}/${split}`, status: "succeeded", limit: 50, metrics: USUAL }),
   );
+  const known = computed(() => /** @type {Evaluation[]} */ (latest.answer.value?.items ?? []));
+  const names = computed(() => distinctNames(known.value));
+  const shownNames = computed(() => distinctNames(known.value.filter((each) => ids.value.includes(each.id))));
   const choices = () =>
-    /** @type {Evaluation[]} */ (latest.answer.value?.items ?? [])
-      .filter((each) => !ids.value.includes(each.id))
-      .map((each) => [each.id, nameOrId(each.labels, each.id)]);
+    [...names.value].filter(([each]) => !ids.value.includes(each)).sort(([, a], [, b]) => byName(a, b));
   const remove = (/** @type {string} */ other) => () =>
     (others.value = added.value.filter((each) => each !== other).join(","));
   const captionOf = (/** @type {string} */ each) =>
     h(
       "li",
-      h("div.row", evaluationName(each), added.value.includes(each) && filterChip("remove", remove(each))),
+      h(
+        "div.row",
+        evaluationName(each, () => shownNames.value.get(each)),
+        added.value.includes(each) && filterChip("remove", remove(each)),
+      ),
       answered(each === id ? own : resource(() => captionUrl(each, image)), ({ items: [item] }) =>
         item ? said(item) : h("p.quiet", "no caption"),
       ),
@@ -101,10 +106,11 @@ function captionsOf(id, image, { dataset: { name, split } }, own) {
   );
 }
 
-/** @param {string} id */
-function evaluationName(id) {
+/** @param {string} id @param {() => string | undefined} name Of those shown, if it is one of the latest. */
+function evaluationName(id, name) {
   const run = resource(() => place("/v1/evaluations", id, { metrics: USUAL }));
-  return () => evaluationLink(id, run.answer.value?.labels);
+  return () =>
+    h("a.main", { href: evaluationPlace(id), title: id }, name() ?? nameOrId(run.answer.value?.labels, id));
 }
 
 /** @param {Caption} item */
@@ -131,7 +137,7 @@ function strips(id, image, run) {
     answered(found, ({ captions }) =>
       captions.map(
         (/** @type {Schemas["TokenizedCaption"]} */ { text, tokens }, /** @type {number} */ at) => [
-          h("h3.reference", h("bdi", text)),
+          h("h3", { class: saysAll(tokens, text) ? "hidden" : "reference" }, h("bdi", text)),
           strip(tokens, `Reference ${at + 1}`),
         ],
       ),

@@ -22,7 +22,7 @@ import { csvChip } from "./downloads.js";
 
 const PAGE = 200;
 const ROW_HEIGHT = { wide: 52, narrow: 70 };
-const LATEST = 10; // evaluations that tell which metrics there are
+const LATEST = 10; // evaluations that tell which metrics there are, asked for once the board is there
 const BESIDE = "meteor,bleu_4"; // columns, where nobody has chosen others
 const NONE = "none";
 const FILTERS = 2; // labels that have a chip of their own
@@ -45,7 +45,9 @@ export function leaderboard(name, split) {
   );
   const board = pages(() => `${asked.value}&limit=${PAGE}`);
   const dataset = `${name}/${split}`;
-  const latest = resource(() => place("/v1/evaluations", { dataset, status: "succeeded", limit: LATEST }));
+  const latest = resource(
+    () => board.answer.value && place("/v1/evaluations", { dataset, status: "succeeded", limit: LATEST }),
+  );
   const labels = resource(() => place("/v1/labels", { dataset }));
   const { isOlder, refresh } = newerScores(board);
   const selection = compared(() => board.items.value);
@@ -72,11 +74,11 @@ export function leaderboard(name, split) {
           board.answer.value && order.value === "rank" ? leaderboardSentence(board.answer.value) : null,
         tabs: () => isThere.value && splitTabs(name, split),
       }),
-      allAnswered([board, latest, labels], () => [
+      allAnswered([board, labels], () => [
         () => refusalOf(board),
         h(
           "div.bar",
-          () => metricChoice(of, latest.answer.value?.items ?? []),
+          () => metricChoice(of, () => latest.answer.value?.items ?? []),
           h("span.bar", { id: "filters" }, () =>
             filterChoice(labels.answer.value?.items ?? [], filters.value),
           ),
@@ -129,13 +131,15 @@ function newerScores(board) {
   return { isOlder, refresh };
 }
 
-/** The metric that ranks comes first; a press on another ranks by it. @param {Board} of @param {Evaluation[]} latest */
+/** The metric that ranks comes first; a press on another ranks by it. @param {Board} of @param {() => Evaluation[]} latest Those that tell which metrics there are. */
 function metricChoice({ metric, metrics, rank }, latest) {
   const shown = [metric.value, ...metrics.value];
   const choose = (/** @type {string[]} */ chosen) => change({ metrics: chosen.join(",") || NONE });
-  const scores = latest.flatMap((each) => Object.entries(each.scores));
-  const ranked = scores.filter(([, { higher_is_better }]) => higher_is_better !== null).map(([each]) => each);
-  const left = [...new Set(ranked)].filter((each) => !shown.includes(each));
+  const left = () => {
+    const scores = latest().flatMap((each) => Object.entries(each.scores));
+    const ranked = scores.filter(([, { higher_is_better: higher }]) => higher !== null);
+    return [...new Set(ranked.map(([each]) => each))].filter((each) => !shown.includes(each));
+  };
   const remove = (/** @type {string} */ one) => () => choose(metrics.value.filter((each) => each !== one));
   return [
     h("span.chip.on", { title: "The metric that ranks" }, titleOf(metric.value)),
@@ -152,7 +156,7 @@ function metricChoice({ metric, metrics, rank }, latest) {
     ),
     adder(
       "+ metric",
-      () => left.map((each) => [each, titleOf(each)]),
+      () => left().map((each) => [each, titleOf(each)]),
       (each) => choose([...metrics.value, each]),
     ),
   ];

@@ -9,6 +9,7 @@ import { h } from "../core/dom.js";
 import { onSteps } from "../core/keyboard.js";
 import { computed, effect } from "../core/signals.js";
 import { go, place, query, search } from "../core/urls.js";
+import { copyLink } from "../parts/command.js";
 import { titleOf } from "../parts/metrics.js";
 import { count } from "../parts/numbers.js";
 import { captionsPlace, comparePlace, imagePlace } from "../parts/places.js";
@@ -101,6 +102,7 @@ export function neighbours(id, image, run, references) {
     arrow(after, "→", "The next image"),
     h("span.quiet.grow", { role: "status" }, () => shown.value.text),
     h("a", { href: back }, label),
+    copyLink(),
   );
 }
 

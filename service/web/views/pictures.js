@@ -12,6 +12,10 @@ export const versioned = ({ name, version }) => `${name}@${version}`;
 export const hasPictures = ({ pictures_shown, splits }, split) =>
   pictures_shown && (splits[split]?.pictures ?? 0) > 0;
 
+/** Null where they can. @param {Dataset} dataset @param {string} split */
+export const whyWithoutPictures = (dataset, split) =>
+  hasPictures(dataset, split) ? null : dataset.splits[split]?.pictures ? "pictures not shown" : "no pictures";
+
 /** The picture, or the reason why it is not there. @param {string} dataset As of `versioned`. @param {string} image */
 export const picture = (dataset, image) =>
   h(

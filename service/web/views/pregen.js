@@ -8,7 +8,7 @@ import { fact, folded, view } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
-import { hindranceOf, pregenSentence, strongest } from "../parts/sentences.js";
+import { pregenSentence, strongest } from "../parts/sentences.js";
 import { heat } from "../plots/heat.js";
 import { choice, targetChoice } from "./choice.js";
 import { strongestTable } from "./trusted/correlations.js";
@@ -54,13 +54,14 @@ export function pregen(name, split) {
       title: `Pre-gen metrics on ${name}/${split}`,
       name: "Pre-gen metrics",
       crumbs: () => [...splitCrumbs({ name, split }), ["Pre-gen metrics"]],
-      sentence: () => found.answer.value && pregenSentence({ study: study.value, target: target.value }),
+      sentence: () =>
+        found.answer.value && pregenSentence({ correlations: found.answer.value, target: target.value }),
       tabs: splitTabs(name, split),
       kind: "long",
       needs: [found, known],
     },
     () => [
-      () => !study.value && noStudy(name, split, found.answer.value.none_because),
+      () => !study.value && !found.answer.value.none_because && noStudy(name, split),
       targetChoice(() => study.value, target),
       choice("Shown", () => SHOWN, shown),
       h(
@@ -96,14 +97,9 @@ export function pregen(name, split) {
 /** Items by the values of a field. @param {string} field @param {any[]} items @returns {Map<string, any>} */
 const by = (field, items) => new Map(items.map((each) => [each[field], each]));
 
-/** @param {string} name @param {string} split @param {string | null} why */
-const noStudy = (name, split, why) =>
-  h(
-    "p.notice",
-    hindranceOf(why) ?? "There is no study of this split yet: the map has no numbers.",
-    " ",
-    !why && h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
-  );
+/** @param {string} name @param {string} split */
+const noStudy = (name, split) =>
+  h("p.notice", h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"));
 
 /** @param {string} metric @param {string | undefined} definition @param {Schemas["Correlation"] | undefined} correlation @param {string} target */
 const told = (metric, definition, correlation, target) => [

@@ -7,9 +7,11 @@ import { onChange } from "../core/live.js";
 import { computed, unread } from "../core/signals.js";
 import { change, changed, place, query } from "../core/urls.js";
 import { listChips } from "../parts/chips.js";
-import { forecastsOf, noneBecause, plainly, toldOf } from "../parts/forecasts.js";
+import { copyLink } from "../parts/command.js";
+import { forecastsOf, noneBecause, toldOf } from "../parts/forecasts.js";
 import { viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
+import { byName } from "../parts/names.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { comparePlace, evaluationPlace, splitCrumbs, splitPlace } from "../parts/places.js";
 import { bestStep, fallSign, fallSize, trainingSentence, worstFalls } from "../parts/sentences.js";
@@ -26,6 +28,7 @@ import { stepPanel } from "./training/step.js";
 const USUAL = ["cider_d", "meteor", "perplexity"];
 const MOST = 200;
 const MOST_METRICS = 8;
+const LATEST_COMPARED = 50;
 const MOST_OVERLAYS = 3;
 const NONE = ","; // of overlays, in the address
 const HEIGHT = { first: 320, other: 190 }; // pixels
@@ -84,6 +87,13 @@ export function training(name, split, run) {
     if (panel && panel.offsetTop > scrollY + innerHeight) panel.scrollIntoView(); // on a phone it is below the plots
   };
   const of = { run, steps, overlays, metrics, open, choose };
+  const said = exchangedWords(dataset, steps, () => metrics.value[0] ?? USUAL[0]);
+  const whenSaid = (/** @type {() => Child} */ render) =>
+    allAnswered([own], () =>
+      allAnswered(said.isBeside.value ? [said.compared] : [], () =>
+        allAnswered(said.id.value ? [said.words] : [], render),
+      ),
+    );
   return {
     title: run,
     crumbs: () => [
@@ -95,9 +105,15 @@ export function training(name, split, run) {
       "div",
       viewHead({
         name: run,
-        sentence: () => trainingSentence({ run, metric: metrics.value[0] ?? USUAL[0], steps: steps.value }),
+        sentence: () =>
+          trainingSentence({
+            run,
+            metric: metrics.value[0] ?? USUAL[0],
+            steps: steps.value,
+            words: said.words.answer.value?.items,
+          }),
       }),
-      allAnswered([own], () => [
+      whenSaid(() => [
         () => refusalOf(own),
         () =>
           !hasSteps.value &&
@@ -119,9 +135,10 @@ export function training(name, split, run) {
             text: "+ overlay a run",
             chosen: () => chosen.value,
             choose: (list) => change({ over: list.join(",") || NONE }),
-            known: () => runs.value.filter((each) => each !== run),
+            known: () => runs.value.filter((each) => each !== run).sort(byName),
             most: MOST_OVERLAYS,
           }),
+          copyLink(),
         ),
         () => hasSteps.value && unread(() => h("div.training", plots(of), stepPanel(of), stepsTable(of))),
       ]),
@@ -130,6 +147,32 @@ export function training(name, split, run) {
 }
 
 /** @typedef {{ run: string, steps: { value: Step[] }, overlays: { value: Overlay[] }, metrics: { value: string[] }, open: { value: Step | null }, choose: (step: number) => void }} Shown `open`: the step whose details are open. */
+
+/** The words that the worst step says in the place of another training's, if the two have been compared. @param {string} dataset @param {{ value: Step[] }} steps @param {() => string} metric */
+function exchangedWords(dataset, steps, metric) {
+  const fall = computed(
+    () =>
+      worstFalls(
+        steps.value.flatMap(({ falls }) => falls),
+        metric(),
+      )[0],
+  );
+  const isBeside = computed(() => Boolean(fall.value?.beside));
+  const compared = resource(() =>
+    isBeside.value
+      ? place("/v1/comparisons", { dataset, status: "succeeded", limit: LATEST_COMPARED })
+      : null,
+  );
+  const id = computed(() => {
+    const own = steps.value.find(({ falls }) => falls.includes(fall.value))?.id;
+    const pairs = /** @type {Schemas["Comparison"][]} */ (compared.answer.value?.items ?? []);
+    return pairs.find(({ a, b }) => a === own && b === fall.value?.beside?.evaluation)?.id ?? null;
+  });
+  const words = resource(() =>
+    id.value ? place("/v1/comparisons", id.value, "words", { metric: fall.value.metric, limit: 3 }) : null,
+  );
+  return { isBeside, compared, id, words };
+}
 
 /** The latest evaluation of each step. @param {Resource} found @param {string} run */
 function stepsOf({ answer }, run) {
@@ -261,7 +304,7 @@ function forecastNote(metric, steps) {
   const latest = steps[steps.length - 1];
   if (typeof latest.scores[metric]?.value === "number") return null;
   const why = toldOf(latest)[metric]?.none_because ?? noneBecause(latest);
-  return why && h("p.quiet", { title: why }, `No forecast for step ${count(latest.step)}: ${plainly(why)}.`);
+  return why && h("p.quiet", `No forecast for step ${count(latest.step)}: ${why}.`);
 }
 
 /** What all plots have at a step: each score, and those of the overlays beside it. @param {Shown} of @param {number} step */
@@ -320,7 +363,11 @@ function stepsTable({ steps, metrics, choose }) {
         {
           head: "State",
           phone: "below",
-          cell: ({ status, verdict }) => [badge(status), " ", verdict && badge(verdict)],
+          cell: ({ status, verdict, collapsed }) => [
+            badge(status),
+            collapsed && [" ", badge("collapsed")],
+            verdict && [" ", badge(verdict)],
+          ],
         },
         ...metrics.value.map((metric, at) => scoreColumn(metric, at === 0, steps)),
         {

@@ -3,12 +3,14 @@
 import { resource } from "../core/api.js";
 import { h, s } from "../core/dom.js";
 import { onChange } from "../core/live.js";
+import { computed } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { view } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { runPlace, splitCrumbs, splitTabs } from "../parts/places.js";
 import { fallSign, fallSize, plural, trainingsSentence } from "../parts/sentences.js";
+import { extent, finite, linear } from "../plots/scale.js";
 
 /** @typedef {Schemas["CaptionerTraining"]} TrainingRun */
 
@@ -19,7 +21,9 @@ const SPARK = { width: 298, height: 56, room: 6 }; // pixels
 export function trainings(name, split) {
   const dataset = `${name}/${split}`;
   const found = resource(() => place("/v1/trainings", { dataset, limit: MOST }));
-  onChange(found.refresh, "evaluation");
+  const attention = resource(() => place("/v1/attention", { limit: MOST }));
+  const collapsed = computed(() => collapsedOf(attention.answer.value?.items ?? []));
+  onChange(() => [found, attention].forEach(({ refresh }) => refresh()), "evaluation");
   const items = () => found.answer.value?.items ?? [];
   const none = `No evaluation on ${dataset} has the labels run and step. Submit checkpoints with --label run=NAME --label step=NUMBER.`;
   return view(
@@ -29,17 +33,47 @@ export function trainings(name, split) {
       crumbs: () => [...splitCrumbs({ name, split }), ["training runs"]],
       sentence: () => found.answer.value && trainingsSentence(items()),
       tabs: splitTabs(name, split),
-      needs: [found],
+      needs: [found, attention],
     },
-    () => () => (items().length ? trainingCards(items()) : h("p.quiet", none)),
+    () => () => (items().length ? trainingCards(items(), collapsed.value) : h("p.quiet", none)),
   );
 }
 
-/** @param {TrainingRun[]} items */
-export const trainingCards = (items) => h("ul.cards", items.map(card));
+/** The evaluations of which the service told lately that most images have one caption. @param {Schemas["AttentionItem"][]} items */
+export const collapsedOf = (items) =>
+  new Set(items.filter(({ kind }) => kind === "collapsed").map(({ evaluation }) => evaluation));
+
+/** Curves of one metric on one split have one scale. @param {TrainingRun[]} items @param {Set<string>} [collapsed] Evaluations. */
+export function trainingCards(items, collapsed = new Set()) {
+  const has = (/** @type {(step: TrainingRun["steps"][number]) => boolean} */ test) =>
+    items.some(({ steps }) => steps.some(test));
+  /** @type {Map<string, number[]>} */
+  const values = new Map();
+  for (const item of items)
+    values.set(scaleOf(item), [...(values.get(scaleOf(item)) ?? []), ...valuesOf(item)]);
+  return [
+    h(
+      "ul.legend",
+      h("li", "Curves of one metric on one split have one scale"),
+      has(({ fall }) => Boolean(fall)) && h("li", h("span.swatch.fell"), "step that fell"),
+      has(({ evaluation }) => collapsed.has(evaluation)) &&
+        h("li", h("span.swatch.collapsed"), "one caption for most images"),
+    ),
+    h(
+      "ul.cards",
+      items.map((item) => card(item, extent(values.get(scaleOf(item)) ?? []), collapsed)),
+    ),
+  ];
+}
 
 /** @param {TrainingRun} training */
-function card(training) {
+const scaleOf = ({ metric, dataset: { name, split } }) => [metric, name, split].join("/");
+
+/** @param {TrainingRun} training */
+const valuesOf = ({ steps }) => finite(steps.map(({ value }) => value));
+
+/** @param {TrainingRun} training @param {import("../plots/scale.js").Range} range @param {Set<string>} collapsed */
+function card(training, range, collapsed) {
   const { run, dataset, metric, checkpoints, steps } = training;
   const known = steps.filter(({ value }) => value !== null);
   const about = [titleOf(metric), told(training, known)].filter(Boolean).join(", ");
@@ -48,11 +82,11 @@ function card(training) {
     h(
       "div.row",
       h("strong", h("a", { href: runPlace(dataset.name, dataset.split, run) }, run)),
-      signs(training, known),
+      signs(training, known, collapsed),
     ),
     h("span.sub", `${dataset.name}/${dataset.split} · ${plural(checkpoints, "checkpoint")}`),
     h("div.row.value", h("span.big", number(known[known.length - 1]?.value, metric)), h("span.quiet", about)),
-    spark(known, `${titleOf(metric)} over ${plural(known.length, "step")}`),
+    spark(known, `${titleOf(metric)} over ${plural(known.length, "step")}`, range, collapsed),
   );
 }
 
@@ -66,45 +100,48 @@ function told({ metric, forecast }, known) {
   );
 }
 
-/** How it goes. @param {TrainingRun} training @param {TrainingRun["steps"]} known */
-function signs({ steps, best, running }, known) {
+/** How it goes. @param {TrainingRun} training @param {TrainingRun["steps"]} known @param {Set<string>} collapsed */
+function signs({ steps, best, running }, known, collapsed) {
+  const last = known[known.length - 1];
+  const hasCollapsed = last && collapsed.has(last.evaluation);
   const fallen = steps.findLast(({ fall }) => fall);
-  const isBest = best?.step === known[known.length - 1]?.step;
+  const isBest = best?.step === last?.step;
   return h(
     "span",
     fallen?.fall && [h("span.badge.bad", `step ${count(fallen.step)} ${fallSign(fallen.fall)}`), " "],
+    hasCollapsed && [h("span.badge.wait", `step ${count(last.step)} collapsed`), " "],
     running > 0 && h("span.badge.wait", "running"),
     !running &&
       !fallen &&
+      !hasCollapsed &&
       best &&
       (isBest ? h("span.badge.good", "improving") : h("span.badge", `best: step ${count(best.step)}`)),
   );
 }
 
-/** A small curve without axes: its last point is marked, and the steps that are worse than expected. @param {TrainingRun["steps"]} steps With a score. @param {string} said */
-function spark(steps, said) {
+/** A small curve without axes: its last point is marked, and steps that are worse than expected or collapsed. @param {TrainingRun["steps"]} steps With a score. @param {string} said @param {import("../plots/scale.js").Range} range @param {Set<string>} collapsed */
+function spark(steps, said, range, collapsed) {
   const { width, height, room } = SPARK;
-  const values = steps.map(({ value }) => Number(value));
   const places = steps.map(({ step }) => step);
-  const x = along(places, room, width - room);
-  const y = along(values, height - room, room);
+  const x = places.map(linear(extent(places), [room, width - room]));
+  const y = steps.map(({ value }) => Number(value)).map(linear(range, [height - room, room]));
   return s(
     "svg.plot.spark",
     { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said },
     s("polyline.line", { points: steps.map((_, at) => `${x[at]},${y[at]}`).join(" ") }),
-    steps.map(({ step, fall }, at) => {
-      if (!fall && at < steps.length - 1) return null;
+    steps.map(({ step, fall, evaluation }, at) => {
+      const hasCollapsed = collapsed.has(evaluation);
+      if (!fall && !hasCollapsed && at < steps.length - 1) return null;
       return s(
         "circle",
-        { class: ["point", fall && "fallen"], cx: x[at], cy: y[at], r: fall ? 5 : 4 },
-        fall && s("title", `step ${count(step)} is ${fallSize(fall)}`),
+        {
+          class: ["point", fall && "fallen", hasCollapsed && "collapsed"],
+          ...{ cx: x[at], cy: y[at], r: fall || hasCollapsed ? 5 : 4 },
+        },
+        hasCollapsed
+          ? s("title", `step ${count(step)} says one caption for most images`)
+          : fall && s("title", `step ${count(step)} is ${fallSize(fall)}`),
       );
     }),
   );
-}
-
-/** The places of values between two ends. @param {number[]} values @param {number} start @param {number} end */
-function along(values, start, end) {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  return values.map((value) => start + ((value - low) / (high - low || 1)) * (end - start));
 }

@@ -8,7 +8,7 @@ import { place, query } from "../core/urls.js";
 import { section, view } from "../parts/layout.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
 import { strongest, trustSentence } from "../parts/sentences.js";
-import { answered, badge, failure, refusal } from "../parts/states.js";
+import { allAnswered, answered, badge, failure, refusal } from "../parts/states.js";
 import { targetChoice } from "./choice.js";
 import { stopButton } from "./stop.js";
 import { stateOf, taskProgress } from "./tasks.js";
@@ -38,6 +38,7 @@ export function trust(name, split) {
     }
     if (!told) card.refresh(); // a second of the service's time, for what one evaluation hardly changes
   });
+  const latest = () => /** @type {Schemas["Probes"] | null} */ (probes.answer.value?.items[0] ?? null);
   return view(
     {
       title: `Which metric to trust on ${dataset}`,
@@ -45,33 +46,40 @@ export function trust(name, split) {
       crumbs: () => [...splitCrumbs({ name, split }), ["Which metric to trust"]],
       sentence: () =>
         study.answer.value &&
-        (card.answer.value || card.refused.value) &&
-        trustSentence({ correlations: study.answer.value, card: card.answer.value, target: target.value }),
+        probes.answer.value &&
+        trustSentence({
+          health: latest()?.health,
+          reason: latest()?.probes.single?.find(({ reason }) => reason)?.reason,
+          correlations: study.answer.value,
+          target: target.value,
+        }),
       tabs: splitTabs(name, split),
       kind: "long",
-      needs: [study, past],
+      needs: [study, past, probes],
     },
-    () => [
-      targetChoice(() => study.answer.value?.study, target),
-      headed(
-        "Pre-gen metrics that predict it",
-        starter("Study the correlations", "/v1/studies", "study", dataset, () =>
-          Boolean(study.answer.value?.none_because),
+    () =>
+      allAnswered([card], () => [
+        targetChoice(() => study.answer.value?.study, target),
+        headed(
+          "Pre-gen metrics that predict it",
+          starter("Study the correlations", "/v1/studies", "study", dataset, () =>
+            Boolean(study.answer.value?.none_because),
+          ),
+          () => correlations(study.answer.value, target.value),
         ),
-        () => correlations(study.answer.value, target.value),
-      ),
-      section("Forecasts and results", () =>
-        forecasts(past.answer.value.items, target.value, predictorOf(study.answer.value, target.value)),
-      ),
-      section("Metrics that tell early which training run ends better", answered(card, signals)),
-      headed(
-        "Captions of known quality",
-        starter("Run the probes", "/v1/probes", "probes", dataset),
-        answered(probes, ({ items: [latest] }) =>
-          latest ? probed(latest.id, target) : h("p.quiet", "No probes have been run on this split."),
+        section("Forecasts and results", () =>
+          forecasts(past.answer.value.items, target.value, predictorOf(study.answer.value, target.value)),
         ),
-      ),
-    ],
+        section("Metrics that tell early which training run ends better", answered(card, signals)),
+        headed(
+          "Captions of known quality",
+          starter("Run the probes", "/v1/probes", "probes", dataset),
+          () => {
+            const run = latest();
+            return run ? probed(run, target) : h("p.quiet", "No probes have been run on this split.");
+          },
+        ),
+      ]),
   );
 }
 

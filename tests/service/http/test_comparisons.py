@@ -167,6 +167,9 @@ def _expected(client, two, metric):
                     "difference": pytest.approx(x["scores"][metric] - y["scores"][metric]),
                 }
             },
+            "exchanges": [
+                list(pair) for pair in sorted(plain_words.exchanges(x["caption"], y["caption"]))
+            ],
         }
         for x, y in zip(a, b, strict=True)
     ]

@@ -93,4 +93,4 @@ def test_the_table_fits_a_terminal():
 def test_a_split_without_trainings_says_which_labels_it_needs(service, client):
     client.put("/v1/datasets/bare", content=bundle(4)).raise_for_status()
     told = run_command(service, "signal", "bare/test", code=3)
-    assert "no evaluation of bare@v1/test has the labels run and step" in told.stderr
+    assert "no evaluation of bare/test has the labels run and step" in told.stderr

@@ -128,13 +128,44 @@ def test_a_sheet_says_what_the_page_says(records):
     assert row == {
         "rank": "1",
         "tied": "False",
+        "name": "ev_1",
         "evaluation": "ev_1",
         "checkpoint": "",
         "value": "0.5",
         "low": "0.4",
         "high": "0.6",
+        "tied_with_first": "False",
+        "difference_from_first": "",
+        "difference_low": "",
+        "difference_high": "",
+        "p_against_first": "",
     }
     assert len(list(leaderboard.build_history_table(parts_on(records), _asked()))) == 2
+
+
+NAMES = [
+    ({"run": "warm", "step": "step-12000", "file": "a"}, "warm, step 12,000"),
+    ({"run": "warm", "epoch": "2.5"}, "warm, step 2.5"),
+    ({"run": "warm"}, "warm"),
+    ({"name": "mine", "file": "a"}, "mine"),
+    ({"branch": "main", "commit": "0123456789"}, "main, 0123456"),
+    ({"commit": "0123456789"}, "ev_6"),
+]
+
+
+def test_a_sheet_names_its_systems_and_tests_them_against_the_first(records):
+    for at, (marks, _) in enumerate(NAMES, 1):
+        _ended(records, at, 1 - at / 10, marks=marks)
+    names, *rows = leaderboard.build_leaderboard_table(parts_on(records), _asked())
+    sheet = [dict(zip(names, row, strict=True)) for row in rows]
+    assert [row["name"] for row in sheet] == [name for _, name in NAMES]
+    items = _shown(records).items
+    assert [row["tied_with_first"] for row in sheet] == [one.tied_with_first for one in items]
+    for row, item in zip(sheet, items, strict=True):
+        test = item.against_first
+        cells = [None] * 4 if test is None else [test.difference, *test.interval, test.p]
+        shown = ("difference_from_first", "difference_low", "difference_high", "p_against_first")
+        assert [row[name] for name in shown] == cells
 
 
 def test_the_split_is_the_only_one_or_test(records):

@@ -259,14 +259,13 @@ def test_the_latest_labelled_evaluations_are_read(records, monkeypatch):
 
 
 def test_what_is_lacking_is_said(records):
-    said = "no evaluation of coco@v1/test has the labels run and step"
+    said = "no evaluation of coco/test has the labels run and step"
     _enter(records, "ev_0", {"run": "a"}, {"cider_d": 0.1})
     assert _card(records).none_because == said
     _enter(records, "ev_1", {"run": "a", "step": "1"}, {"cider_d": 0.1})
     found = _card(records)
-    assert (
-        found.none_because == "a signal needs two trainings; of each metric, coco@v1/test has one"
-    )
+    said = "a signal needs two training runs; of each metric, coco/test has one"
+    assert found.none_because == said
     assert [(one.signal, one.noise, one.snr) for one in found.metrics] == [(None, None, None)]
     _enter(records, "ev_2", {"run": "b", "step": "1"}, {"cider_d": 0.2})
     assert _card(records).none_because is None

@@ -189,11 +189,11 @@ def _result(parts, status="succeeded", finished_at=None):
 
 @on_sqlite
 def test_a_study_needs_three_checkpoints_and_five_images_and_looking_makes_none(parts):
-    few = "of 3 models, with pre-gen scores and cider_d; coco@v1/test has 2"
+    few = "of 3 models with pre-gen scores and cider_d; coco/test has 2"
     _add(parts.records, "tiny", 4)
     for name in ("x", "y", "z"):
         _finish(parts.records, name, dataset="tiny/test")
-    no_strata = "5 strata need as many images, tiny@v1/test has 4"
+    no_strata = "a study needs 5 images, and tiny/test has 4"
     assert _told(parts, "tiny", split="test").none_because == no_strata
     _add(parts.records, "other", 9)
     _finish(parts.records, "elsewhere", dataset="other/test")

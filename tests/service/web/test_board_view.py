@@ -100,6 +100,45 @@ def test_of_a_third_mark_one_says_which_of_the_two_it_replaces(window, odd):
     assert link == f"/ui/compare?a={odd['a']}&b={odd['b']}"
 
 
+def test_each_column_tells_its_own_scale(window, service, odd):
+    """And the axis says of which metric it is."""
+    page = _open(window)
+    items = read_answer(service, f"{BOARD}&metric=cider_d&metrics=meteor,bleu_4")["items"]
+    for metric, title in (("meteor", "METEOR"), ("bleu_4", "BLEU-4")):
+        values = [each["scores"][metric]["value"] for each in items]
+        scale = page.locator("thead th", has_text=title).locator(".sub").inner_text()
+        low, high = map(float, scale.split(" – "))
+        assert min(values) - 5e-4 <= low < high <= max(values) + 5e-4
+    assert page.locator("thead .scaled:has(svg)").inner_text().startswith("CIDEr-D, 95 %")
+
+
+CONTRAST = """([selector, property]) => {
+  const luminance = (colour) => {
+    const parts = colour.match(/[\\d.]+/g).slice(0, 3).map(Number).map((each) => each / 255);
+    const [r, g, b] = parts.map((each) =>
+      each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const bar = document.querySelector(selector);
+  const fill = getComputedStyle(bar)[property];
+  const ground = getComputedStyle(bar.closest("td")).backgroundColor;
+  const [less, more] = [fill, ground].map(luminance).sort((a, b) => a - b);
+  return (more + 0.05) / (less + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_bars_are_seen_on_their_ground(window, odd, scheme):
+    """A contrast of 3, which axe does not judge of drawings."""
+    page = _open(window)
+    page.emulate_media(color_scheme=scheme)
+    assert page.evaluate(CONTRAST, [".interval .band", "fill"]) >= 3
+    _row(page, "b").hover()
+    hovered = "tr:hover .interval .band"
+    assert page.evaluate(CONTRAST, [hovered, "fill"]) >= 3
+    page.mouse.move(0, 0)
+
+
 def test_people_among_systems_do_not_crush_a_board(window, odd):
     page = _open(window)
     assert "off the scale →" in _row(page, "people").inner_text()
@@ -136,6 +175,12 @@ def test_references_stand_above_and_below_and_are_not_counted(window, service, o
         shown = row.locator("td.number").all_inner_texts()
         value = board["references"][key]["cider_d"]
         assert float(shown[1]) == pytest.approx(value, abs=5e-4)
+        difference = f"{value - board['items'][0]['value']:+.3f}".replace("-", "−")
+        assert row.locator("td").last.inner_text() == f"{difference}, no test"
+        assert "no test" in row.locator("td").last.locator("[title]").get_attribute("title")
+        missing = {"meteor", "bleu_4"} - set(board["references"][key])
+        reasons = row.locator("td.number [title^='The probes']")
+        assert reasons.all_inner_texts() == ["–"] * len(missing)
         assert row.locator("th").inner_text().startswith(name)
         assert row.locator("input, a").count() == 0
     assert board["constant_caption"] in rows.last.inner_text()
@@ -180,6 +225,7 @@ def test_heads_sort(window, service, odd):
 def test_metrics_are_chosen_from_what_there_is(window, service, odd):
     page = _open(window)
     adder = page.get_by_label("Add: metric")
+    adder.locator("option[value='bleu_1']").wait_for(state="attached")
     offered = adder.locator("option:not([value=''])").evaluate_all("all => all.map((o) => o.value)")
     scores = read_answer(service, f"/v1/evaluations/{odd['a']}")["scores"]
     assert sorted(offered) == sorted(set(scores) - {"cider_d", "meteor", "bleu_4"})
@@ -221,6 +267,16 @@ def test_a_download_is_the_interfaces_own_csv(window, service, odd, tmp_path):
         )
     assert (tmp_path / "board.csv").read_bytes() == answer.content
     assert answer.text.count("\n") == 3
+
+
+def test_a_popover_says_whether_to_trust_its_metric_on_the_split(window, service, odd, probed):
+    page = _open(window)
+    page.click("thead .metric:text-is('METEOR')")
+    said = page.locator("[popover]:popover-open")
+    said.locator("p:has-text('On this split')").wait_for()
+    health = read_answer(service, "/v1/probes?dataset=odd/test&limit=1")["items"][0]["health"]
+    share = f"{health['meteor']['constant_of_human']:.0%}".replace("%", " %")
+    assert f"it gives one caption for all images {share} of people's score" in said.inner_text()
 
 
 def test_scores_that_were_computed_otherwise_are_told_apart(window, service):

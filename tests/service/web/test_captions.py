@@ -116,10 +116,46 @@ def test_captions_come_worst_first_and_are_searched(window, service, evaluated):
     best = read_answer(service, f"/v1/evaluations/{one}/captions?sort=-cider_d&limit=1")["items"][0]
     page.wait_for_selector(f".windowed .captioned >> nth=0 >> text={best['image']}")
     page.keyboard.press("/")
-    page.keyboard.type("17.jpg")
-    page.keyboard.press("Enter")
+    page.keyboard.type("17.jpg")  # is found without Enter
     _wait_for_count(page, 1)
     assert [_image(card) for card in cards.all()] == ["17.jpg"]
+    assert "search=17.jpg" in page.url
+    assert page.evaluate("document.activeElement.value") == "17.jpg"
+
+
+def test_an_empty_list_names_its_filters_and_offers_to_take_them_away(window, worded):
+    page = window.open(f"/ui/evaluations/{worded}/captions?search=zebra&invented=man")
+    empty = page.locator("p.notice:has-text('No caption passes all of these filters')")
+    empty.get_by_role("button", name="invented: man").click()
+    empty = page.locator("p.notice:has-text('No caption passes this filter')")
+    assert page.locator(".windowed").count() == 0
+    empty.get_by_role("button", name="search: zebra").click()
+    _wait_for_count(page, 60)
+    _cards(page).first.wait_for()
+    assert page.get_by_label("Search").input_value() == ""
+    assert page.locator(".bar:has-text('no pictures · 60 captions')").count() == 1
+    assert page.locator(".photo").count() == 0
+
+
+def test_the_addresses_of_captions_of_an_image_and_of_a_comparison_are_copied(window, evaluated):
+    one, other = evaluated["captions"], evaluated["hostile"]
+    places = [f"/ui/evaluations/{one}/captions?search=1.jpg", f"/ui/evaluations/{one}/images/4.jpg"]
+    window.page.add_init_script(
+        "navigator.clipboard.writeText = async (text) => { window.copied = text; }"
+    )
+    for place in (*places, f"/ui/compare?a={one}&b={other}"):
+        page = window.open(place)
+        page.get_by_role("button", name="Copy link").click()
+        page.get_by_role("button", name="Copied").wait_for()
+        assert page.evaluate("window.copied").endswith(place)
+
+
+def test_captions_that_are_mostly_one_say_so(window, evaluated):
+    page = window.open(f"/ui/evaluations/{evaluated['hostile']}/captions")
+    claim = page.locator("p.lead strong:has-text('One caption for')")
+    claim.wait_for()
+    many = sum(each["caption"] == page_runs.CAPTIONS[0]["caption"] for each in page_runs.powerful())
+    assert claim.inner_text() == f"One caption for {many} of {IMAGES} images: “w3 w4 w5”."
 
 
 def test_the_metric_of_captions_is_chosen(window, service, worded):
@@ -157,7 +193,7 @@ def test_captions_of_a_span_of_scores_are_saved(window, service, evaluated, tmp_
     with page.expect_download() as download:
         page.get_by_role("link", name="COCO").click()
     download.value.save_as(path)
-    assert len(json.loads(path.read_text())) == IMAGES
+    assert len(json.loads(path.read_text())) == len(inside)
 
 
 def test_by_keys_captions_of_a_span_of_scores_are_listed(window, service, evaluated):
@@ -371,6 +407,13 @@ def test_thumbnails_keep_their_place_until_they_are_made(window, service, photog
         assert all(inside[side] <= before[side] for side in ("width", "height"))
 
 
+def test_on_a_phone_a_picture_leaves_room_for_its_captions(chromium, service, photographed):
+    url = f"{service.url}/ui/evaluations/{photographed}/images/1.png"
+    with chromium.opened(url, viewport={"width": 390, "height": 600}) as page:
+        page.locator(".picture").wait_for()
+        assert page.locator(".picture").bounding_box()["height"] <= 0.45 * 600
+
+
 def test_a_picture_that_does_not_arrive_is_a_word(window, photographed):
     window.expected |= {"ERR_FAILED", "503", "404"}
     window.page.route(
@@ -394,7 +437,7 @@ def test_a_dataset_tells_its_content_and_how_to_score_on_it(window, service, wor
     lead = page.locator("p.lead").inner_text()
     assert lead.startswith(f"60 images with {references} captions by people.")
     assert f"v1 {told['content'].removeprefix('sha256:')[:8]}" in facts
-    assert "Pictures\nnone" in facts
+    assert lead.endswith("They have no pictures.")
     shown = page.locator(".cards .texts")
     assert [each.split("\n") for each in shown.all_inner_texts()] == PEOPLE[:12]
     commands = page.locator(".command code").all_inner_texts()

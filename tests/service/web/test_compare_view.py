@@ -125,10 +125,13 @@ def test_groups_and_orders_are_chips(service, page, compared):
 
 
 def test_words_in_the_place_of_others_are_the_interfaces_own(window, service, evaluated):
-    """Of all images; of a part of them the page counts itself."""
-    other = [{**each, "caption": "w3 w9 w5"} for each in page_runs.CAPTIONS]
+    """Of all images; of a part of them the page counts itself, content words alone as well."""
+    captions = [
+        [{**each, "caption": text} for each in page_runs.CAPTIONS]
+        for text in ("the w3 w4 on w5", "a w3 w9 in w5")
+    ]
     with service.client() as client:
-        a, b = evaluated["captions"], page_runs.submitted(client, captions=other)
+        a, b = (page_runs.submitted(client, captions=each) for each in captions)
     page = window.open(f"/ui/compare?a={a}&b={b}")
     shown = page.locator("h3:has-text('in the place of') + p .label")
     shown.first.wait_for()
@@ -139,6 +142,7 @@ def test_words_in_the_place_of_others_are_the_interfaces_own(window, service, ev
     page.get_by_label("Search").fill("1.jpg")
     part = sum("1.jpg" in each["image"] for each in page_runs.CAPTIONS)
     page.wait_for_selector(f".label:has-text('w4 for w9 {part}')")
+    assert shown.all_inner_texts() == [f"w4 for w9 {part}"]
 
 
 def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):
@@ -148,6 +152,17 @@ def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):
     window.page.wait_for_selector("[aria-label='Table of differences'] tbody tr")
     asked = dict(each.split("=") for each in window.page.url.split("?")[1].split("&"))
     assert asked == {"a": b, "b": a, "group": "b", "brush": "2%2C3%2C0%2C1", "order": "b"}
+
+
+def test_equal_names_are_told_apart(window, service, evaluated):
+    with service.client() as client:
+        other = page_runs.submitted(client, labels={"branch": "main", "who": "other"})
+    page = window.open(f"/ui/compare?a={evaluated['passed']}&b={other}")
+    page.wait_for_selector("[aria-label='Table of differences'] tbody tr")
+    names = page.locator(".sides strong a").all_inner_texts()
+    assert len(set(names)) == 2
+    assert all(name.startswith("main, ") for name in names)
+    assert page.locator("h1").inner_text() == " against ".join(names)
 
 
 def test_one_evaluation_is_offered_others_to_compare_with(window, evaluated, training):

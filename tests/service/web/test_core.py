@@ -243,13 +243,12 @@ def test_text_is_text_and_no_attribute_is_markup(core):
 def test_words_that_stand_in_the_place_of_others_are_counted(script):
     assert script("""
         const words = await load("parts/words");
-        const pairs = [
-          ["A red dog runs", "a blue dog runs"], ["the red cat", "the blue cat"],
-          ["one", "one two"], ["", "a dog"], ["a red cat", "a red dog"], ["<b>", "<i>"],
-        ];
+        const [red, blue] = [[["red", "blue"]], [["blue", "red"]]];
+        const two = [["cat", "dog"], ["one", "two"]];
+        const pairs = [red, red, blue, red, two, [["one", "two"]], [], [["<b>", "<i>"]], two, blue];
         const marked = words.differing("Red <b> x", "red y").filter((each) => each instanceof Node);
-        return [words.exchanged(pairs, 9), marked.map((each) => each.textContent)];
-    """) == [[["red", "blue", 2]], ["b", "x"]]
+        return [words.countExchanges(pairs, 2), marked.map((each) => each.textContent)];
+    """) == [[["one", "two", 3], ["cat", "dog", 2]], ["b", "x"]]
 
 
 def test_words_are_marked_wherever_they_stand_whole(script):
@@ -260,6 +259,35 @@ def test_words_are_marked_wherever_they_stand_whole(script):
         const made = h("p", marked(text, ["straße", "men's", "men", "b"]));
         return [made.textContent, [...made.children].map((each) => each.textContent)];
     """) == ["A <b>Straße, a strasse; men's MEN men_s", ["b", "Straße", "men's", "MEN", "men"]]
+
+
+def test_equal_names_are_told_apart_by_the_commit_the_time_or_the_id(script):
+    rows = [
+        ("ev_1", {"branch": "dev"}, "2026-01-02T03:04:05Z", "dev, 2026-01-02 03:04 UTC"),
+        ("ev_2", {"branch": "dev"}, "2026-01-02T03:05:05Z", "dev, 2026-01-02 03:05 UTC"),
+        ("ev_3", {"name": "a", "commit": "1234567890"}, "2026-01-02T03:04:05Z", "a, 1234567"),
+        ("ev_4", {"name": "a", "commit": "abc"}, "2026-01-02T03:04:05Z", "a, abc"),
+        ("ev_5", {"file": "b"}, "2026-01-02T03:04:05Z", "b, ev_5"),
+        ("ev_6", {"file": "b"}, "2026-01-02T03:04:06Z", "b, ev_6"),
+        ("ev_7", {"file": "c"}, "2026-01-02T03:04:05Z", "c"),
+        ("ev_7", {"file": "c"}, "2026-01-02T03:04:05Z", "c"),
+    ]
+    items = [
+        {"id": id_, "labels": labels, "created_at": created_at}
+        for id_, labels, created_at, _ in rows
+    ]
+    found = script(f"""
+        const names = await load("parts/names");
+        return Object.fromEntries(names.distinctNames({json.dumps(items)}));
+    """)
+    assert found == {id_: name for id_, _, _, name in rows}
+
+
+def test_names_with_numbers_are_in_their_natural_order(script):
+    assert script("""
+        const { byName } = await load("parts/names");
+        return ["run10", "Run3", "run2", "run1"].sort(byName);
+    """) == ["run1", "run2", "Run3", "run10"]
 
 
 def test_the_label_that_names_an_evaluation(script):

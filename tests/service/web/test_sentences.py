@@ -8,8 +8,6 @@ import re
 
 import pytest
 
-from service.contract.formats.outputs import warn_of_few_captions
-
 pytestmark = pytest.mark.processes
 TITLES = {"cider_d": "CIDEr-D", "meteor": "METEOR", "spice": "SPICE", "bleu_4": "BLEU-4"}
 HIGHER = {"cider_d": True, "meteor": True, "spice": True, "bleu_4": True, "wmd": False}
@@ -246,6 +244,8 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
         {"run": "nightly", "metric": "cider_d", "steps": _steps({})},
         {"run": "nightly", "metric": "cider_d", "steps": []},
     ]
+    words = [{"a": a, "b": b, "images": 9} for a, b in ("ab", "cd", "ef", "gh")]
+    given += [each | {"words": words} for each in given[:2]]
     best = "The best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
     assert told("trainingSentence", *given) == [
         [
@@ -264,7 +264,29 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
             "",
         ],
         None,
+        [
+            (
+                "Step 4 is 1.030 CIDEr-D below merge-64 at the same step; "
+                "it says a for b (9), c for d (9), e for f (9)."
+            ),
+            f"1 other step is worse than expected, too. {best}",
+        ],
+        ["Step 3 is 0.400 CIDEr-D below its trend.", best],
     ]
+
+
+def test_a_training_tells_a_step_that_says_one_caption(told):
+    steps = _steps({})
+    steps[3]["collapsed"] = {"text": "a man", "images": 150, "of": 150}
+    fallen = _steps({4: [_fall("trend", -0.4, 4)]})
+    fallen[3]["collapsed"] = steps[3]["collapsed"]
+    early = _steps({})
+    early[1]["collapsed"] = steps[3]["collapsed"]
+    given = [{"run": "r", "metric": "cider_d", "steps": each} for each in (steps, fallen, early)]
+    found, both, first = told("trainingSentence", *given)
+    assert found[0] == "Step 4 says one caption for all 150 images."
+    assert first[0].startswith("No step of r is worse than expected;")
+    assert both == ["Step 4 is 0.400 CIDEr-D below its trend.", f"{found[0]} {found[1]}"]
 
 
 def test_the_best_step_of_a_metric_where_lower_is_better(told):
@@ -346,22 +368,29 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
     ]
 
 
-def test_an_evaluation_with_few_captions_tells_them_before_its_score(told):
-    one, some = (warn_of_few_captions(2150, distinct) for distinct in (1, 3))
-    scores = {"cider_d": _score(0.71)}
+def test_an_evaluation_that_repeats_a_caption_tells_it_before_its_score(told):
+    whole, most = (
+        {
+            "scores": {"cider_d": _score(0.71)},
+            "collapsed": {"text": text, "images": many, "of": 2150},
+        }
+        for text, many in (("a red circle", 2150), ("a \u202e circle", 1100))
+    )
     given = [
-        {"run": _run(scores=scores, warnings=[one]), "caption": "a red circle"},
-        {"run": _run(scores=scores, warnings=[one], falls=[_fall("run", -1.03)])},
-        {"run": _run(scores=scores, warnings=[some]), "caption": "a red circle"},
-        {"run": _run(scores=scores, warnings=[one], gates=[_gate("failed", -0.021)])},
+        {"run": _run(**whole)},
+        {"run": _run(**whole, falls=[_fall("run", -1.03)])},
+        {"run": _run(**most)},
+        {"run": _run(**whole, gates=[_gate("failed", -0.021)])},
     ]
     value = "CIDEr-D 0.710 [0.610, 0.810]."
-    whole, fallen, few, gated = told("evaluationSentence", *given)
-    assert whole == ["One caption for all 2,150 images: “a red circle”.", value]
-    assert fallen[0] == "One caption for all 2,150 images."
+    claim = "One caption for all 2,150 images: “a red circle”."
+    alone, fallen, some, gated = told("evaluationSentence", *given)
+    assert alone == [claim, value]
+    assert fallen[0] == claim
     assert fallen[1].startswith(f"{value} Step 5 is 1.030 CIDEr-D below")
-    assert few == ["3 different captions for 2,150 images.", value]
-    assert gated[1] == "the reason One caption for all 2,150 images."
+    isolated = "\u2068a \u202e circle\u2069"
+    assert some == [f"One caption for 1,100 of 2,150 images: “{isolated}”.", value]
+    assert gated[1] == f"the reason {claim}"
 
 
 def _needing(*kinds):
@@ -444,21 +473,41 @@ def test_captions_count_those_that_share_nothing_and_the_words(told):
     wording = {
         "of": 1000,
         "without_bigram": 112,
+        "copied": 1,
         "invented": [
             {"word": word, "captions": many}
             for word, many in [("man", 86), ("shirt", 71), ("x", 4), ("y", 1)]
         ],
         "missed": [],
     }
-    each = {"of": 3, "without_bigram": 0, "invented": [], "missed": []}
-    found, full, none = told(
-        "captionsSentence", *({"wording": one} for one in (wording, each, None))
+    each = {
+        "of": 3,
+        "without_bigram": 0,
+        "copied": 2,
+        "invented": [],
+        "missed": [{"word": "dog", "captions": 2}],
+    }
+    common = [{"text": "a man", "images": images, "of": 1000} for images in (500, 1000)]
+    found, full, half, same, none = told(
+        "captionsSentence",
+        *({"wording": one, "collapsed": None} for one in (wording, each)),
+        *({"wording": wording, "collapsed": one} for one in common),
+        {"wording": None, "collapsed": None},
     )
-    assert full == ["Each of 3 captions shares two successive words with a reference.", ""]
-    assert found == [
-        "112 of 1,000 captions share no two successive words with any reference.",
-        "Most often in no reference: man (86), shirt (71), x (4).",
+    assert full == [
+        "Each content word of 3 captions is in a reference of its image.",
+        "Most often missed: dog (2). 2 are references word for word.",
     ]
+    assert found == [
+        "86 of 1,000 captions say “man”, which no reference of the image says.",
+        (
+            "Next: shirt (71), x (4), y (1). 1 is a reference word for word. "
+            "112 share no two successive words with a reference."
+        ),
+    ]
+    rest = " ".join(found).replace("Next: shirt (71), x (4), y (1). ", "")
+    assert half == ["One caption for 500 of 1,000 images: “a man”.", rest]
+    assert same == ["One caption for all 1,000 images: “a man”.", rest]
     assert none is None
     caption = {"invented": ["man", "blue"], "missed": ["sandcastle"], "nearest": "a sandcastle"}
     said = told(
@@ -482,10 +531,17 @@ def test_a_dataset_counts_its_images_and_captions(told):
         "splits": {"test": {"images": 3, "references": 10, "pictures": 0}},
         "pictures_shown": False,
     }
-    given = [{"dataset": each, "split": "test"} for each in (dataset, uneven)]
+    one = {
+        "splits": {"test": {"images": 1, "references": 1, "pictures": 1}},
+        "pictures_shown": True,
+    }
+    hidden = {"splits": dataset["splits"], "pictures_shown": False}
+    given = [{"dataset": each, "split": "test"} for each in (dataset, uneven, one, hidden)]
     assert told("datasetSentence", *given) == [
         ["1,000 images with 5 captions each.", "3 of 1,000 images have pictures."],
-        ["3 images with 10 captions by people.", "Pictures are not shown."],
+        ["3 images with 10 captions by people.", "They have no pictures."],
+        ["1 image with 1 caption.", "It has a picture."],
+        ["1,000 images with 5 captions each.", "3 pictures are not shown."],
     ]
 
 
@@ -502,33 +558,110 @@ def test_the_best_predictor_is_the_strongest_in_either_direction(told):
     ] + [{"metric": "none", "spearman": None, "spearman_p": None, "models": 14}]
     best = max(rows[:-1], key=lambda row: abs(row["spearman"]))
     study = {"metrics": {"cider_d": {"correlations": rows}}, "pregen": {"of": 672, "remain": 504}}
-    named = f"{best['metric']}, Spearman {_signed(best['spearman'])}"
-    claim = f"Best predictor of CIDEr-D here: {named} over 14 models, p = .010."
-    detail = "Picked from 504 metrics, so partly chance; more so with only 14 models."
-    card = _card(1, {"cider_d": (1.0, None)})
-    trust = [
-        {"correlations": {"study": study, "none_because": None}, "card": None, "target": "cider_d"},
-        {
-            "correlations": {"study": None, "none_because": "there are 2 models of 5"},
-            "card": card,
-            "target": "cider_d",
-        },
+    found = f"(Spearman {_signed(best['spearman'])} over 14 models)"
+    claim = f"{best['metric']} predicts CIDEr-D best here {found}"
+    studied = {"study": study, "none_because": None}
+    few = {"study": None, "none_because": "there are 2 models of 5"}
+    unstudied = {"study": None, "none_because": None}
+    given = [{"correlations": each, "target": "cider_d"} for each in (studied, few, unstudied)]
+    none = "Not known yet which pre-gen metric predicts CIDEr-D"
+    assert told("pregenSentence", *given) == [
+        [f"{claim}.", "Picked from 504 metrics, so partly chance."],
+        [f"{none} here: there are 2 models of 5.", ""],
+        [f"{none} here: no study of this split has been made.", ""],
     ]
-    early = "1 pair of training runs is too few to say which metric decides early."
-    assert told("trustSentence", *trust) == [
-        [claim, detail],
-        [
-            "Nothing is known yet of which pre-gen metric predicts CIDEr-D here.",
-            f"there are 2 models of 5 {early}",
-        ],
+    assert [detail for _, detail in told("trustSentence", *given)] == [
+        f"{claim}, picked from 504 metrics, so partly chance.",
+        f"{none}: there are 2 models of 5.",
+        f"{none}: no study of this split has been made.",
     ]
-    assert told(
-        "pregenSentence",
-        {"study": study, "target": "cider_d"},
-        {"study": None, "target": "cider_d"},
-    ) == [
-        [claim, detail],
-        ["The map has no numbers: no study of this split has been made.", ""],
+
+
+def _health(**shares):
+    """Health of metrics by the share of people's score that one caption for all images has."""
+    return {metric: {"constant_of_human": share} for metric, share in shares.items()}
+
+
+UNKNOWN = "the probes have no score of one caption for all images"
+NO_PROBES = "no probes have been run on this split"
+RATINGS = "How well metrics agree with people's ratings is not measured here."
+GIVES = "one caption for all images"
+
+
+@pytest.mark.parametrize(
+    ("health", "reason", "claim", "own"),
+    [
+        (None, None, f"Not known yet which metric to trust here: {NO_PROBES}.", None),
+        (
+            _health(cider_d=None),
+            "no training captions",
+            f"Not known yet which metric to trust here: {UNKNOWN} (no training captions).",
+            None,
+        ),
+        (
+            _health(bleu_4=0.574, cider_d=0.112, meteor=0.481),
+            None,
+            (
+                f"Trust CIDEr-D most here, the hardest to fool: it gives {GIVES} 11 % of "
+                "people's score, the 2 other metrics 48 to 57 %."
+            ),
+            "METEOR gives it 48 %.",
+        ),
+        (
+            _health(spice=0.301, cider_d=0.299, meteor=0.4),
+            None,
+            (
+                f"Trust SPICE and CIDEr-D most here, the hardest to fool: they give {GIVES} "
+                "30 % of people's score, METEOR 40 %."
+            ),
+            "",
+        ),
+        (
+            _health(meteor=0.3),
+            None,
+            f"METEOR gives {GIVES} 30 % of people's score; no other metric was probed.",
+            "",
+        ),
+        (
+            _health(cider_d=0.5, meteor=0.9, spice=0.6),
+            None,
+            f"Trust no metric alone here: even CIDEr-D gives {GIVES} 50 % of people's score.",
+            "METEOR gives it 90 %.",
+        ),
+    ],
+)
+def test_the_first_sentence_says_which_metric_to_trust(told, health, reason, claim, own):
+    """That one which tells people's captions best from one caption for all images, if any does."""
+    study = {"study": None, "none_because": "few"}
+    given = {"health": health, "reason": reason, "correlations": study, "target": "meteor"}
+    rest = "Not known yet which pre-gen metric predicts METEOR: few."
+    details = [rest] if own is None else [own, RATINGS, rest]
+    assert told("trustSentence", given) == [[claim, " ".join(filter(None, details))]]
+
+
+def test_a_popover_says_whether_to_trust_its_metric(script):
+    cases = [
+        ("meteor", None),
+        ("spice", _health(cider_d=0.11)),
+        ("cider_d", _health(cider_d=0.11, meteor=0.48)),
+        ("meteor", _health(cider_d=0.11, meteor=0.48)),
+        ("cider_d", _health(cider_d=0.6, meteor=0.7)),
+        ("cider_d", _health(cider_d=0.11)),
+    ]
+    unknown = "Not known yet whether to trust it on this split:"
+    most = "On this split it is the hardest to fool, and to be trusted most:"
+    more = "On this split CIDEr-D is harder to fool, and to be trusted more:"
+    gives = f"it gives {GIVES} {{}} % of people's score".format
+    assert script(f"""
+        const {{ trustOf }} = await load("parts/sentences");
+        return {json.dumps(cases)}.map((each) => trustOf(...each));
+    """) == [
+        f"{unknown} {NO_PROBES}.",
+        f"{unknown} {UNKNOWN}.",
+        f"{most} {gives(11)}, the least of 2 metrics.",
+        f"{more} {gives(48)}, CIDEr-D 11 %.",
+        f"On this split it is not to be trusted alone: {gives(60)}.",
+        f"On this split {gives(11)}; no other metric was probed.",
     ]
 
 
@@ -550,7 +683,7 @@ def _card(pairs, found):
     }
 
 
-def test_a_metric_decides_early_only_if_the_lower_end_of_its_share_says_so(told):
+def test_a_metric_decides_early_only_if_the_lower_end_of_its_share_says_so(script):
     """And few pairs are told as too few, whatever their share is."""
     drawn = random.Random(5)
     cards, wanted = [], []
@@ -566,9 +699,12 @@ def test_a_metric_decides_early_only_if_the_lower_end_of_its_share_says_so(told)
             wanted.append(f"METEOR has the final order in CIDEr-D of {share}")
         else:
             wanted.append(f"No metric surely has the final order in CIDEr-D of 90 % of {pairs}")
-    given = [{"correlations": None, "card": card, "target": "cider_d"} for card in cards]
-    for (_, detail), part in zip(told("trustSentence", *given), wanted, strict=True):
-        assert part in detail
+    found = script(f"""
+        const {{ earlyFinding }} = await load("parts/sentences");
+        return {json.dumps(cards)}.map(earlyFinding);
+    """)
+    for finding, part in zip(found, wanted, strict=True):
+        assert part in finding
     assert len({part.split()[0] for part in wanted}) == 4
 
 
@@ -605,16 +741,6 @@ def test_few_forecasts_are_told_one_by_one_with_what_was_measured(script):
         return {json.dumps(given)}.map(forecastsSentence);
     """)
     assert found == wanted
-
-
-def test_a_split_that_cannot_be_studied_says_what_it_needs(script):
-    reason = "a study needs finished evaluations of 3 models, with pre-gen scores and cider_d; "
-    reasons = [f"{reason}a@v1/test has 0", f"{reason}a-b@v2/val has 2", "9 strata need images"]
-    start = "Needs finished evaluations of 3 checkpoints with pre-gen scores; "
-    assert script(f"""
-        const {{ hindranceOf }} = await load("parts/sentences");
-        return {json.dumps(reasons)}.map(hindranceOf);
-    """) == [f"{start}a/test has none.", f"{start}a-b/val has 2.", reasons[2]]
 
 
 def test_jobs_tell_silent_workers(told):

@@ -170,6 +170,43 @@ def test_one_cursor_goes_through_all_plots_by_keys(window, service, trainings):
     page.wait_for_selector("aside", state="detached")
 
 
+def test_a_training_names_the_words_of_its_worst_fall_if_they_were_compared(
+    window, service, trainings
+):
+    page = window.open(f"{_SLOW}?step=4&against=steady")
+    page.wait_for_selector("section[aria-label='Words exchanged'] li")
+    made = _find_comparison(service, trainings["slow"][3], trainings["steady"][3])["id"]
+    words = read_answer(service, f"/v1/comparisons/{made}/words?metric=cider_d&limit=3")["items"]
+    told = ", ".join(f"{each['a']} for {each['b']} ({each['images']})" for each in words)
+    assert words
+    page = window.open(_SLOW)
+    page.wait_for_selector("circle.best")
+    claim = page.locator("p.lead strong").inner_text()
+    assert claim.endswith(f"below steady at the same step; it says {told}.")
+
+
+def test_on_a_phone_the_first_touch_shows_scores_and_the_second_opens_the_step(
+    chromium, service, trainings
+):
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    with chromium.opened(service.url + _SLOW, **phone) as page:
+        page.locator("circle.series-1").first.wait_for()
+        for step in range(1, 6):
+            point = page.locator("figure >> nth=0 >> circle.series-0").nth(step - 1)
+            box = point.bounding_box()
+            at = box["x"] + box["width"] / 2, box["y"] + box["height"] + 8
+            page.touchscreen.tap(*at)
+            tooltip = page.locator(f".tooltip:not(.note):has-text('step {step}')")
+            tooltip.wait_for()
+            shown = tooltip.bounding_box()
+            assert shown["x"] >= 0
+            assert shown["x"] + shown["width"] <= 390
+            assert 0 <= shown["y"] <= 844 - shown["height"]
+            assert "step=" not in page.url
+        page.touchscreen.tap(*at)
+        page.wait_for_selector("aside h2:has-text('Step 5')")
+
+
 def test_a_step_tells_by_how_much_and_on_which_images(window, service, trainings):
     slow, steady = trainings["slow"], trainings["steady"]
     page = window.open(_SLOW)
@@ -257,6 +294,10 @@ def test_cards_tell_how_trainings_go(window, service, trainings):
     cards = page.locator(".cards > li")
     cards.nth(1).wait_for()
     items = read_answer(service, "/v1/trainings?dataset=figures/test")["items"]
+    attention = read_answer(service, "/v1/attention?limit=100")["items"]
+    collapsed = {each["evaluation"] for each in attention if each["kind"] == "collapsed"}
+    values = [step["value"] for item in items for step in item["steps"]]
+    low, high = min(values), max(values)
     for card, item in zip(cards.all(), items, strict=True):
         text = card.inner_text()
         before, latest = (step["value"] for step in item["steps"][-2:])
@@ -266,6 +307,10 @@ def test_cards_tell_how_trainings_go(window, service, trainings):
         assert f"{sign}{abs(latest - before):.3f} since step 4" in text
         fallen = [step["step"] for step in item["steps"] if step["is_fallen"]]
         assert card.locator("circle.fallen").count() == len(fallen)
+        marked = [step for step in item["steps"] if step["evaluation"] in collapsed]
+        assert card.locator("circle.collapsed").count() == len(marked) > 0
+        height = card.locator("circle").last.evaluate("each => each.cy.baseVal.value")
+        assert height == pytest.approx(50 - 44 * (latest - low) / (high - low), abs=0.01)
         assert ("step 4 behind steady" in text) == (fallen == [4])
         assert card.locator(".row").first.inner_text().count("\n") == 1, "a name and one badge"
         assert card.locator(".badge").inner_text() in text.splitlines()
@@ -279,16 +324,28 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     items = read_answer(service, "/v1/attention?limit=50")["items"]
     kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
     items.sort(key=lambda item: ["fall", "gate", "failed", "collapsed"].index(item["kind"]))
+    rows = {}  # collapsed checkpoints of one training run are one
+    for item in items:
+        run = item["labels"].get("run") if item["kind"] == "collapsed" else None
+        rows.setdefault(run or item["evaluation"], []).append(item)
+    assert max(map(len, rows.values())) > 1
     shown = table.locator("tbody tr")
-    assert len(items) > shown.count() == 6
-    page.click(f"button:text-is('Show all {len(items)}')")
-    assert shown.count() == len(items)
-    for row, item in zip(shown.all(), items, strict=True):
+    assert len(rows) > shown.count() == 6
+    page.click(f"button:text-is('Show all {len(rows)}')")
+    assert shown.count() == len(rows)
+    for row, (item, *others) in zip(shown.all(), rows.values(), strict=True):
         assert row.locator(".badge").inner_text() == kinds[item["kind"]]
-        assert (
-            row.locator("a.main").get_attribute("href") == f"/ui/evaluations/{item['evaluation']}"
-        )
+        link = row.locator("a.main")
         reason = row.locator(".sub").inner_text()
+        if others:
+            run = item["labels"]["run"]
+            assert link.inner_text() == f"{run}: {1 + len(others)} checkpoints"
+            assert reason == "one caption for most images"
+            training = f"/ui/datasets/figures/test/runs/{run}"
+            places = [each.get_attribute("href") for each in (link, row.locator("a").last)]
+            assert places == [training, training]
+            continue
+        assert link.get_attribute("href") == f"/ui/evaluations/{item['evaluation']}"
         if item["kind"] == "collapsed":
             assert item["caption"]["text"] in reason
             assert str(item["caption"]["of"]) in reason
@@ -298,6 +355,8 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
             assert reason.startswith(f"{abs(item['fall']['difference']):.3f} ")
     assert {"fall", "gate", "collapsed"} <= {item["kind"] for item in items}
     many = len(items)
+    assert page.locator("h1").inner_text() == "Home"
+    assert page.locator("h1").bounding_box()["width"] <= 1  # for those who hear the page
     assert (
         page.locator("p.lead strong").inner_text().startswith(f"{many} evaluations need attention")
     )

@@ -38,6 +38,8 @@ def test_references_are_strips_of_their_tokens(window, service, evaluated):
     told = read_answer(service, f"/v1/evaluations/{one}/tokens/3.jpg")["captions"]
     strips = page.locator(".strip")
     assert strips.count() == len(told)
+    assert page.locator("h3.reference").count() == 0  # the tokens are the reference's own words
+    assert page.locator("h3.hidden").all_text_contents() == [each["text"] for each in told]
     first = told[0]["tokens"]
     tokens = strips.first.locator(".token")
     assert tokens.locator("bdi").all_inner_texts() == [each["word"] for each in first]
@@ -53,7 +55,7 @@ def test_references_are_strips_of_their_tokens(window, service, evaluated):
     page.keyboard.press("ArrowRight")
     spoken = page.locator(".spoken").first.inner_text()
     assert spoken.startswith(f"{first[1]['word']}: ")
-    assert f"rank {first[1]['rank']:,}" in spoken
+    assert f"choice {first[1]['rank'] + 1:,} of the model" in spoken
 
 
 def test_a_training_is_scrubbed_through(window, service, training):
@@ -70,10 +72,10 @@ def test_a_training_is_scrubbed_through(window, service, training):
     told = read_answer(service, f"/v1/evaluations/{training[1]}/tokens/0.jpg")["captions"][0][
         "tokens"
     ]
-    page.wait_for_selector(f".token[aria-label*='rank {told[0]['rank']:,}']")
+    page.wait_for_selector(f".token[aria-label*='choice {told[0]['rank'] + 1:,} of']")
     after = [each.get_attribute("aria-label") for each in page.locator(ranks).all()]
     assert after != before
-    assert f"rank {told[0]['rank']:,}" in after[0]
+    assert f"choice {told[0]['rank'] + 1:,} of" in after[0]
 
 
 @pytest.mark.parametrize("view", ["captions", "images/4.jpg"])

@@ -77,8 +77,11 @@ APART = [  # runs that do not overlap
         (_drawn(4, 2)[:7], "7 finished evaluation.*at least 8"),
         (_drawn(1, 20), "one training run"),
         (APART, "hardly overlap"),
-        (_drawn(4, 6, slope=-1.0), "^not enough evidence"),
-        ([evaluation(at % 4, 0.3, {"cider_d": 0.5}) for at in range(16)], "^not enough evidence"),
+        (_drawn(4, 6, slope=-1.0), "^24 evaluations of 4 training runs are too little evidence"),
+        (
+            [evaluation(at % 4, 0.3, {"cider_d": 0.5}) for at in range(16)],
+            "^16 evaluations of 4 training runs are too little evidence",
+        ),
     ],
 )
 def test_what_is_no_evidence_says_why(history, said):
@@ -102,7 +105,7 @@ def test_architectures_in_order_are_no_evidence_where_runs_are_not():
     ]
     found = _cider(history, _new())
     assert found["value"] is None
-    assert found["none_because"].startswith("not enough evidence")
+    assert "too little evidence" in found["none_because"]
     assert found["card"]["rank_agreement"] > 0.8
     assert found["card"]["error"] < 0.5 * found["card"]["error_without"]
 
@@ -113,8 +116,8 @@ def test_a_metric_that_few_have_is_not_forecast_and_others_are():
         one.scores["spice"] = one.scores["cider_d"] / 4
     found = forecast_metrics(history, ["cider_d", "spice", "wmd"], pregen(_new()))
     assert found["cider_d"]["value"] is not None
-    assert found["spice"]["none_because"].startswith("7 finished")
-    assert found["wmd"]["none_because"].startswith("0 finished")
+    assert found["spice"]["none_because"].startswith("this split has 7 finished")
+    assert found["wmd"]["none_because"].startswith("this split has 0 finished")
 
 
 def _half(found):
@@ -179,7 +182,7 @@ def test_outside_the_range_that_two_runs_share_it_says_by_how_much(hits, side):
     low, high = found["card"]["range"]
     away = low - hits if side == "below" else hits - high
     assert high < 0.55
-    told = re.search(rf"which is ([0-9.]+) {side}", found["none_because"])
+    told = re.search(rf", ([0-9.]+) {side} the ", found["none_because"])
     assert float(told[1]) == pytest.approx(away, rel=0.01)
 
 

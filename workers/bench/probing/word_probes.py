@@ -102,9 +102,7 @@ def _rare(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionChange]
     unknown = invent_unknown_word(asked.material)
     for fewer in asked.options.thresholds:
         found = replace_rare_words(first, counts, fewer, unknown)
-        none = (
-            f"no first reference holds a word that training captions hold fewer than {fewer} times"
-        )
+        none = f"no first caption has a word that training captions have fewer than {fewer} times"
         yield _CaptionChange(name_threshold_row(fewer), [found], "" if found.share else none)
 
 
@@ -117,7 +115,7 @@ def _swapped(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionChan
 def _whole(name: str, word: str, found: CaptionVariant) -> _CaptionChange:
     if found.share:
         return _CaptionChange(name, [found])
-    return _CaptionChange(name, reason=f"no first reference holds the token {word!r}")
+    return _CaptionChange(name, reason=f"no first caption has the word {word!r}")
 
 
 def _random(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionChange]:
@@ -140,7 +138,7 @@ def _not_random(options: ProbeArguments, many: int, places: int) -> str | None:
     if not options.seeds:
         return "expected at least one seed, found none"
     if many <= 0 and options.share is None:
-        return f"no share to replace: no first reference holds the token {options.like!r}"
+        return f"no share to replace: no first caption has the word {options.like!r}"
     if not 0 < many <= places:
         return f"expected 1 to {places} tokens, all outside the stop list, found {many}"
     return None

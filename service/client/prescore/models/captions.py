@@ -153,6 +153,10 @@ class CaptionWording(Answer):
         description="Those of them that share no two successive words with any reference of their "
         "image."
     )
+    copied: int = Field(
+        description="Those of them that have the words of a reference of their image, in its "
+        "order, and no others."
+    )
     invented: TupleOf[WordCount] = Field(
         description="The ten words that most captions have in `invented`."
     )

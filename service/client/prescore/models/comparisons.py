@@ -54,6 +54,9 @@ class Moved(Answer, needs=("image", "a", "b")):
     a: str
     b: str
     scores: dict[str, ImageCompared]
+    exchanges: TupleOf[tuple[str, str]] = Field(
+        description="Content words of `a`, each with the word that `b` has in its place."
+    )
 
 
 class ComparedImagePage(PageOf[Moved]):

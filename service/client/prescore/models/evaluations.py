@@ -193,6 +193,14 @@ class Fall(Answer, needs=("metric", "kind")):
         return named.get(self.kind, "what was expected")
 
 
+class RepeatedCaption(Answer, needs=("text",)):
+    """A caption that at least half of 20 or more images have."""
+
+    text: str = Field(description="Its first 200 characters.")
+    images: int
+    of: int
+
+
 class Evaluation(Tabular, Run):
     """An evaluation: its tasks, and their results so far."""
 
@@ -212,6 +220,10 @@ class Evaluation(Tabular, Run):
         "requested by name and, for `all`, the headline ones."
     )
     warnings: TupleOf[Oddity]
+    collapsed: RepeatedCaption | None = Field(
+        description="The caption that at least half of 20 or more images have; null where there is "
+        "none, and until the captions are decoded."
+    )
     gates: TupleOf[Gate]
     verdict: _Verdict | None = Field(
         description="null until every gate has a verdict; `failed` where any gate failed, else "

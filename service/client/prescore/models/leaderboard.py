@@ -128,8 +128,9 @@ class Leaderboard(ScoreList[Standing]):
         "of 100 cases: the median over the items that have `against_first`; null without any."
     )
     firsts: dict[str, EvaluationId] = Field(
-        description="The evaluation with the best value, of all that are on the board and not of "
-        "this page alone: by its metric, and by each of `metrics` that has a direction and scores."
+        description="On the first page, the evaluation with the best value of all that are on the "
+        "board: by its metric, and by each of `metrics` that has a direction and scores. Empty on "
+        "later pages."
     )
     references: BoardReferences = Field(
         description="By the metric of the board and by those of `metrics`; empty without probes."

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from prescore.models.base import Answer, Brief, OpenEnum, RunProblem, TupleOf
-from prescore.models.evaluations import Fall
+from prescore.models.evaluations import Fall, RepeatedCaption
 from prescore.models.identifiers import EvaluationId, Timestamp
 from prescore.models.runs import DatasetPinned, RunStatus
 
@@ -27,14 +27,6 @@ class AttentionGate(Answer, needs=("gate",)):
     interval: tuple[float, float] | None = Field(description="95 %, of `difference`.")
 
 
-class AttentionCaption(Answer, needs=("text",)):
-    """A caption that at least half of the images have."""
-
-    text: str = Field(description="Its first 200 characters.")
-    images: int
-    of: int
-
-
 class AttentionItem(Brief, needs=("kind", "evaluation", "dataset")):
     """An evaluation that needs attention."""
 
@@ -48,7 +40,7 @@ class AttentionItem(Brief, needs=("kind", "evaluation", "dataset")):
     at: Timestamp = Field(description="Time at which it ended.")
     fall: Fall | None = Field(description="The largest, as a share of what was expected.")
     gate: AttentionGate | None = Field(description="The first that failed.")
-    caption: AttentionCaption | None
+    caption: RepeatedCaption | None
     error: RunProblem | None
 
     def facts(self) -> tuple[object, ...]:

@@ -108,7 +108,7 @@ class SignalCard(Tabular, Brief, needs=("dataset", "target")):
     )
     none_because: str | None = Field(
         description="Why there is no signal; null where there is one.",
-        examples=["no evaluation of coco@v1/val has the labels run and step"],
+        examples=["no evaluation of coco/val has the labels run and step"],
     )
 
     def to_rows(self) -> list[dict[str, Any]]:

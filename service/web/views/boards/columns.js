@@ -24,13 +24,15 @@ export function boardColumns(of) {
       head: h("span", { title: "Rank. The bar joins those that are not told apart from the first." }, "#"),
       kind: "narrow number",
       cell: (row) =>
-        !row.reference && h("span", { title: row.tied_with_first ? NOT_TOLD : null }, rankOf(row)),
+        row.reference
+          ? h("span", { title: "A reference is no system, and has no rank" }, "–")
+          : h("span", { title: row.tied_with_first ? NOT_TOLD : null }, rankOf(row)),
     },
     { head: h("span.hidden", "Compare"), kind: "narrow", phone: "mark", cell: (row) => marker(row, of) },
     { head: "System", kind: "name", cell: system, sort: nameSorts(of) },
     scoreColumn(metric.value, of),
     {
-      head: [h("span.hidden", "Interval of 95 %"), axis(range.value)],
+      head: h("span.scaled", `${titleOf(metric.value)}, 95 %`, axis(range.value)),
       phone: "below",
       cell: (row) => [
         h("span.on-phone.quiet", stateOnPhone(row, of)),
@@ -64,10 +66,14 @@ function scoreColumn(each, { board, metric, order, rank }) {
   const valueOf = (/** @type {BoardRow} */ row) => (isMain ? row.value : (row.scores[each]?.value ?? null));
   const ends = computed(() => usualExtent(board.items.value.map(valueOf)));
   return {
-    head: metricName(each, { dataset, signature: isMain ? signature : beside?.[each] }),
+    head: h(
+      "span.scaled",
+      metricName(each, { dataset, signature: isMain ? signature : beside?.[each] }),
+      () => board.items.value.length > 0 && scale(ends.value, each),
+    ),
     kind: "number",
     phone: isMain ? "value" : undefined,
-    cell: (row) => h(isMain ? "strong" : "span", number(valueOf(row), each)),
+    cell: (row) => h(isMain ? "strong" : "span", { title: reasonOf(row, each) }, number(valueOf(row), each)),
     shade: (row) => (row.reference ? null : shadeOf(valueOf(row), ends.value, isMain && higher === false)),
     tone: ({ evaluation }) => (evaluation && evaluation === firsts?.[each] ? "best" : null),
     sort: {
@@ -78,6 +84,18 @@ function scoreColumn(each, { board, metric, order, rank }) {
     },
   };
 }
+
+/** What the shades of a column span. @param {[number, number]} ends @param {string} metric */
+const scale = ([low, high], metric) =>
+  h(
+    "span.sub",
+    { title: "The column's own scale: shades go from one to the other, the darkest for the best" },
+    low === high ? number(low, metric) : `${number(low, metric)} – ${number(high, metric)}`,
+  );
+
+/** Why a row has no value. @param {BoardRow} row @param {string} metric */
+const reasonOf = ({ reference, scores }, metric) =>
+  reference && !scores[metric] ? `The probes of this split have no ${titleOf(metric)} of it` : null;
 
 /** From the worst, 0, to the best, 1. @param {number | null} value @param {[number, number]} ends @param {boolean} isLower Whether a low value is good. */
 function shadeOf(value, [low, high], isLower) {
@@ -141,15 +159,23 @@ export const rowTone = (of) => (/** @type {BoardRow} */ row) => {
 
 /** @param {BoardRow} row @param {Board} of */
 function against(row, of) {
-  if (row.reference) return "";
+  if (row.reference) return referenceAgainst(row, of);
   if (isFirst(row, of)) return "leads";
   const { against_first: first, tied_with_first } = row;
   const metric = of.metric.value;
   const title = first
-    ? `${signed(first.difference, metric)} ${interval(first.interval, metric)}, ${probability(first.p)}, by the fast test over 256 resamples of the images; a comparison tests more finely`
+    ? `${signed(first.difference, metric)} ${interval(first.interval, metric)}, ${probability(first.p)}, by a t-test on 256 resamples of the images; a comparison exchanges captions in 10,000 trials, and its p may differ a little`
     : "By whether intervals overlap: there is no paired test";
   const told = first ? `worse, ${probability(first.p)}` : "worse";
   return h("span", { title }, tied_with_first ? "not told apart" : told);
+}
+
+/** The difference of a reference from the first. @param {BoardRow} row @param {Board} of */
+function referenceAgainst({ value }, of) {
+  const metric = of.metric.value;
+  const first = of.board.items.value.find((row) => isFirst(row, of));
+  const title = "A reference is scored in another way than systems: there is no test against the first";
+  return h("span", { title }, first ? `${signed(value - first.value, metric)}, no test` : "–");
 }
 
 /** People above the systems, one sentence for every image below. @param {Pick<Board, "board" | "metric">} of */

@@ -7,7 +7,7 @@ import { table } from "../../parts/table.js";
 import { differing } from "../../parts/words.js";
 
 /** @typedef {import("../../plots/forest.js").Difference} Difference */
-/** @typedef {{ image: string, captions: [string, string], a: number | null, b: number | null, difference: number | null }} ImageRow */
+/** @typedef {{ image: string, captions: [string, string], exchanges: [string, string][], a: number | null, b: number | null, difference: number | null }} ImageRow */
 
 /**
  * @template {Difference} Row
@@ -41,9 +41,8 @@ export const differenceTable = (rows, { name, heads: [a, b, difference], bar, ab
 export const sideHeads = ({ a, b }) => [h("span", { title: a }, "A"), h("span", { title: b }, "B")];
 
 /** @param {Schemas["Moved"]} moved @param {string} metric @returns {ImageRow} */
-export const imageRow = ({ image, a, b, scores }, metric) => ({
-  image,
-  captions: [a, b],
+export const imageRow = ({ image, a, b, scores, exchanges }, metric) => ({
+  ...{ image, captions: [a, b], exchanges: /** @type {[string, string][]} */ (exchanges) },
   ...(scores[metric] ?? { a: null, b: null, difference: null }),
 });
 

@@ -10,7 +10,7 @@ import { count, number } from "../../parts/numbers.js";
 import { imagePlace } from "../../parts/places.js";
 import { following } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
-import { exchanged } from "../../parts/words.js";
+import { countExchanges } from "../../parts/words.js";
 import { extent, finite, median } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 import { choice, metricChoice, searchField } from "../choice.js";
@@ -186,9 +186,12 @@ function words(id, metric, part) {
     place("/v1/comparisons", id, "words", { metric: metric.value, limit: MOST_WORDS }),
   );
   return () => {
-    const captions = part()?.map((row) => row.captions);
-    const pairs = captions
-      ? exchanged(captions, MOST_WORDS)
+    const chosen = part()?.filter(({ difference }) => difference !== null);
+    const pairs = chosen
+      ? countExchanges(
+          chosen.map(({ exchanges }) => exchanges),
+          MOST_WORDS,
+        )
       : (found.answer.value?.items ?? []).map((/** @type {any} */ each) => [each.a, each.b, each.images]);
     return (
       pairs.length > 0 && [

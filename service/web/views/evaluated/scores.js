@@ -2,7 +2,7 @@
 
 import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
-import { beyondOf, forecastsOf, noneBecause, plainly } from "../../parts/forecasts.js";
+import { beyondOf, forecastsOf, noneBecause } from "../../parts/forecasts.js";
 import { term } from "../../parts/layout.js";
 import { arrow, metricName } from "../../parts/metrics.js";
 import { interval, number } from "../../parts/numbers.js";
@@ -37,7 +37,7 @@ export function scores(run) {
     () => !names.value.length && h("p.quiet", NONE[run().status] ?? "None yet."),
     () => {
       const reason = run().status in NONE ? null : noneBecause(run());
-      return reason && h("p.quiet", { title: reason }, `No forecast: ${plainly(reason)}.`);
+      return reason && h("p.quiet", `No forecast: ${reason}.`);
     },
     () => isSome.value && table(postgen, { name: "Table of scores", columns: bars, keyOf }),
     () =>
@@ -98,11 +98,7 @@ const columnsOf = ({ dataset, health }, hasForecasts) => [
 /** @param {Row} row */
 function forecast({ metric, score, forecast }) {
   if (!forecast) return "";
-  if (forecast.none_because)
-    return term(
-      "no forecast",
-      `No forecast, since ${plainly(forecast.none_because)}: ${forecast.none_because}.`,
-    );
+  if (forecast.none_because) return term("no forecast", `No forecast: ${forecast.none_because}.`);
   return [
     `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
     h("span.sub", score && landing(score.value, forecast.interval), beyondOf(forecast)),

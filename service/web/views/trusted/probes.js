@@ -1,13 +1,10 @@
 /** Captions whose quality is known: how healthy metrics are, and a folded table for each probe. */
 
-import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
-import { place } from "../../core/urls.js";
 import { ago } from "../../parts/dates.js";
 import { folded, term } from "../../parts/layout.js";
-import { metricName, titleOf } from "../../parts/metrics.js";
+import { metricName, titleOf, withFirst } from "../../parts/metrics.js";
 import { isShown, number, signed } from "../../parts/numbers.js";
-import { answered } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
 import { filled } from "./filled.js";
 
@@ -30,20 +27,16 @@ const ROWS = /** @type {Record<string, string>} */ ({
   "single sentence, as RvR": "One caption, against the references of people's captions",
 });
 
-/** @param {string} id @param {{ value: string }} target */
-export const probed = (id, target) =>
-  answered(
-    resource(() => place("/v1/probes", id)),
-    ({ health, probes, finished_at }) => [
-      health && healthTable(health),
-      h("p.quiet", "Probes were run ", ago(finished_at), "."),
-      Object.entries(probes).map(([probe, rows]) => {
-        const title = TITLES[probe] ?? probe;
-        const told = h("span.quiet", () => reading(rows, target.value));
-        return folded([title, told], probeTable(title, rows));
-      }),
-    ],
-  );
+/** @param {Schemas["Probes"]} run @param {{ value: string }} target */
+export const probed = ({ health, probes, finished_at }, target) => [
+  () => health && healthTable(health, target.value),
+  h("p.quiet", "Probes were run ", ago(finished_at), "."),
+  Object.entries(probes).map(([probe, rows]) => {
+    const title = TITLES[probe] ?? probe;
+    const told = h("span.quiet", () => reading(rows, target.value));
+    return folded([title, told], () => probeTable(title, rows, target.value));
+  }),
+];
 
 /** What a probe's table shows of one metric. @param {Row[]} rows @param {string} metric */
 export function reading(rows, metric) {
@@ -63,12 +56,8 @@ export function reading(rows, metric) {
 /** That a probe has no score, and why. @param {Row[]} rows */
 function notMeasured(rows) {
   const reason = rows.find((row) => row.reason)?.reason;
-  return reason ? `not measured: ${plainly(reason)}` : "not measured";
+  return reason ? `not measured: ${reason}` : "not measured";
 }
-
-/** A reason of the service in plain words. @param {string} reason */
-const plainly = (reason) =>
-  reason.replace(/no first reference holds the token '(.*)'/, "no first caption has the word “$1”");
 
 /** @param {Row} row */
 const nameOfRow = ({ name }) =>
@@ -90,9 +79,11 @@ const HEALTH = [
   ],
 ];
 
-/** @param {Record<string, Health>} health */
-function healthTable(health) {
-  const rows = Object.entries(health).filter(([, each]) => HEALTH.some(([key]) => each[key] !== null));
+/** @param {Record<string, Health>} health @param {string} target */
+function healthTable(health, target) {
+  const rows = withFirst(target, Object.keys(health))
+    .map((metric) => /** @type {[string, Health]} */ ([metric, health[metric]]))
+    .filter(([, each]) => HEALTH.some(([key]) => each[key] !== null));
   const [, told] = HEALTH.filter(([key]) => rows.some(([, each]) => each[key] !== null)).sort(
     ([one], [other]) => Number(other === "constant_of_human") - Number(one === "constant_of_human"),
   )[0] ?? ["", ""];
@@ -117,8 +108,8 @@ function healthTable(health) {
 /** @param {number | null | undefined} value */
 const share = (value) => (typeof value === "number" ? `${(100 * value).toFixed(0)} %` : "–");
 
-/** @param {string} name @param {Row[]} rows */
-const probeTable = (name, rows) =>
+/** @param {string} name @param {Row[]} rows @param {string} target */
+const probeTable = (name, rows, target) =>
   table(rows, {
     name,
     columns: [
@@ -132,7 +123,7 @@ const probeTable = (name, rows) =>
         ],
       },
       { head: "Replaced", kind: "number", cell: (row) => share(row.share) },
-      ...Object.keys(rows[0]?.scores ?? {}).map((metric) => ({
+      ...withFirst(target, Object.keys(rows[0]?.scores ?? {})).map((metric) => ({
         head: metricName(metric),
         kind: "number",
         cell: (/** @type {Row} */ { scores, drop }) => [

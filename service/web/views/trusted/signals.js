@@ -38,7 +38,7 @@ const columns = () => [
 
 /** Metrics that a test can tell apart come first; the others are folded. @param {Schemas["SignalCard"]} card */
 export function signals(card) {
-  if (card.none_because) return h("p.quiet", `Nothing to compare yet: ${plainly(card.none_because)}.`);
+  if (card.none_because) return h("p.quiet", `Nothing to compare yet: ${card.none_because}.`);
   const isTested = (/** @type {MetricSignal} */ { metric, detectable }) =>
     detectable !== null || metric === card.target;
   const others = card.metrics.filter((each) => !isTested(each));
@@ -53,9 +53,6 @@ export function signals(card) {
       ),
   ];
 }
-
-/** A reason of the service without the version of the split. @param {string} reason */
-const plainly = (reason) => reason.replace(/@[^/\s]+\//, "/").replaceAll("trainings", "training runs");
 
 /** @param {string} name @param {readonly MetricSignal[]} items */
 const signalTable = (name, items) =>

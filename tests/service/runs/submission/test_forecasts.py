@@ -105,7 +105,7 @@ def test_a_thin_history_is_told_at_once_and_needs_no_task(past):
         past.ended(told={"run": "1"})
     history, reason = past.find()
     assert history is None
-    assert reason.none_because.startswith("7 finished evaluations")
+    assert reason.none_because.startswith("this split has 7 finished evaluations")
     past.ended(told={"run": "1"})
     assert "one training run" in past.find()[1].none_because
     past.ended(told={"run": "2"})
@@ -215,7 +215,7 @@ def test_words_and_pieces_of_columns_have_forecasts_of_their_own(past):
         _of_columns(past, at, of="pregen|brought|tok:karpathy|units:words|v:1")
     assert past.find(**_asked())[0] is not None
     reason = past.find(**_asked(units="pieces"))[1].none_because
-    assert reason.startswith("0 finished evaluations of other columns")
+    assert reason.startswith("this split has 0 finished evaluations of other columns")
     for at in range(8):
         of, asked = "pregen|brought|tok:bpe|units:pieces|v:1", {"units": "pieces"}
         _of_columns(past, at, of=of, request=asked)

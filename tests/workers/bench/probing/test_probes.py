@@ -120,7 +120,7 @@ def test_rare_words_are_counted_in_training_captions():
     known = _run("rare", training=FIRST * 30)[1]
     assert (known.name, known.share) == ("T = 30", 0)
     assert known.note == (
-        "no first reference holds a word that training captions hold fewer than 30 times"
+        "no first caption has a word that training captions have fewer than 30 times"
     )
 
 
@@ -258,11 +258,11 @@ def test_odd_material_gets_an_answer(name, probe):
         ("human", PEOPLE, {"columns": 0}, "expected 1 to 3 columns of references, found 0"),
         ("human", [], {}, "no images"),
         ("swap", [["a"], ["b"]], {}, "no image has two references"),
-        ("swap", PEOPLE, {}, "no first reference holds the token 'woman'"),
-        ("frequent", PEOPLE, {"frequent": ["Man"]}, "no first reference holds the token 'Man'"),
+        ("swap", PEOPLE, {}, "no first caption has the word 'woman'"),
+        ("frequent", PEOPLE, {"frequent": ["Man"]}, "no first caption has the word 'Man'"),
         ("rare", PEOPLE, {}, "no training captions to count words in"),
         ("single", PEOPLE, {}, "no training captions to choose from"),
-        ("random", PEOPLE, {"like": "an"}, "no first reference holds the token 'an'"),
+        ("random", PEOPLE, {"like": "an"}, "no first caption has the word 'an'"),
         ("random", PEOPLE, {"share": 0.9}, "expected 1 to 11 tokens, all outside"),
         ("random", PEOPLE, {"share": -0.1}, "expected 1 to 11 tokens, all outside"),
         ("random", PEOPLE, {"seeds": []}, "at least one seed"),
