@@ -87,6 +87,10 @@ def test_evaluations_that_need_attention_are_listed(service, client):
     ]
     assert items[0]["gate"]["gate"] == "caption_length >= 9"
     assert items[1]["caption"] == {"text": "a man", "images": 40, "of": 40}
+    assert collapsed["collapsed"] == items[1]["caption"]
+    varied = [{"image": f"{number}.jpg", "caption": f"a man {number}"} for number in range(40)]
+    distinct = evaluate(client, **{**asked, "captions": varied}, postgen=["caption_length"])
+    assert distinct["collapsed"] is None
     assert len(client.get("/v1/attention?limit=1").json()["items"]) == 1
     with Client(service.url) as mine:
         found = [one.evaluation for one in mine.attention(limit=100)]
