@@ -4,6 +4,7 @@
  * test does not show is "not shown", not "equal".
  */
 
+import { gateName } from "./gates.js";
 import { titleOf } from "./metrics.js";
 import { nameOrId } from "./names.js";
 import { probability, count, duration, interval, number, signed } from "./numbers.js";
@@ -94,8 +95,8 @@ const fewCaptions = ({ distinct, images }, caption) =>
     ? `One caption for all ${plural(images, "image")}${caption ? `: “${isolated(caption)}”` : ""}.`
     : `${plural(distinct, "different caption")} for ${plural(images, "image")}.`;
 
-/** @param {{ run: Evaluation, caption?: string | null }} of `caption`: one of the evaluation's. */
-export function evaluationSentence({ run, caption }) {
+/** @param {{ run: Evaluation, caption?: string | null, board?: Schemas["Leaderboard"] | null }} of `caption`: one of the evaluation's. `board`: of its main metric, the first page. */
+export function evaluationSentence({ run, caption, board }) {
   const { status, error, tasks } = run;
   if (status === "failed")
     return sentence(`It failed: ${error?.code ?? "the service gives no reason"}.`, error?.detail);
@@ -110,20 +111,32 @@ export function evaluationSentence({ run, caption }) {
     run.gates.find(({ verdict }) => verdict !== "passed");
   if (gate)
     return sentence(
-      `${gate.verdict === "failed" ? "It fails its gate" : "Its verdict is open on the gate"} ${gate.gate}${gateDifference(gate)}.`,
+      `${gate.verdict === "failed" ? "It fails its gate" : "Its verdict is open on the gate"} (${gateName(gate.gate)})${gateDifference(gate)}.`,
       gate.detail,
       few && fewCaptions(few, caption),
     );
   const passes =
     run.gates.length > 0 &&
     `It passes ${run.gates.length === 1 ? "its gate" : `its ${run.gates.length} gates`}.`;
-  if (few) return sentence(fewCaptions(few, caption), has, fall && `${fallOf(fall)}.`, passes);
-  if (fall) return sentence(`${fallOf(fall)}.`, has, passes);
-  if (has) return sentence(passes || has, passes && has, references(run, metric));
+  const rank = rankOf(run, board);
+  if (few) return sentence(fewCaptions(few, caption), has, rank, fall && `${fallOf(fall)}.`, passes);
+  if (fall) return sentence(`${fallOf(fall)}.`, has, rank, passes);
+  if (has) return sentence(passes || has, passes && has, rank, references(run, metric));
   return sentence(
     tasks.length === 1 ? "Its task is done." : `All ${count(tasks.length)} tasks are done.`,
     passes,
   );
+}
+
+/** Its rank, and the first of the leaderboard, if it is on this page of it. @param {Evaluation} run @param {Schemas["Leaderboard"] | null | undefined} board */
+function rankOf({ id, dataset: { name, split } }, board) {
+  const own = board?.items.find(({ evaluation }) => evaluation === id);
+  if (!board || !own) return "";
+  const [first] = board.items;
+  if (own === first)
+    return `It leads ${name}/${split}${own.tied ? ", but others cannot be told apart from it" : ""}.`;
+  const leader = isolated(nameOrId(first.labels, first.evaluation));
+  return `Rank ${count(own.rank)} on ${name}/${split}${own.tied ? ", shared with others" : ""}; ${leader} leads with ${number(first.value, board.metric)}.`;
 }
 
 /** @param {Evaluation} run */
@@ -148,6 +161,17 @@ function unfinished({ status, tasks, forecast, estimate }) {
 export function runningOf({ name, progress: { done, total }, seconds_left: seconds }) {
   const share = total ? ` ${Math.floor((100 * done) / total)} %` : "";
   return `${name}${share}${typeof seconds === "number" ? `, ${duration(seconds)} left` : ""}`;
+}
+
+const OPEN = ["waiting", "ready", "running"];
+
+/** Seconds until all tasks are done; null where one has not begun, or counts nothing yet. @param {Pick<Schemas["RunTask"], "status" | "seconds_left">[]} tasks */
+export function secondsLeft(tasks) {
+  const left = tasks
+    .filter(({ status }) => OPEN.includes(status))
+    .map(({ status, seconds_left: seconds }) => (status === "running" ? seconds : null));
+  const known = left.filter((each) => typeof each === "number");
+  return known.length > 0 && known.length === left.length ? Math.max(...known) : null;
 }
 
 /** @param {Schemas["Gate"]} gate */
@@ -513,20 +537,26 @@ export function hindranceOf(reason) {
   return `Needs finished evaluations of ${wanted} checkpoints with pre-gen scores; ${name}${split} has ${found === "0" ? "none" : found}.`;
 }
 
+/** That no worker is there, or that some do not answer; empty where all answer. @param {Schemas["Worker"][]} workers */
+export function workersProblem(workers) {
+  if (!workers.length) return "No worker is running";
+  const silent = workers.filter(({ state }) => state === "not_answering").length;
+  if (!silent) return "";
+  return `${count(silent)} of ${plural(workers.length, "worker")} ${silent === 1 ? "is" : "are"} not answering`;
+}
+
 /** @param {{ running: number, queued: number, workers: Schemas["Worker"][] }} of */
 export function jobsSentence({ running, queued, workers }) {
   const waiting = queued > 0 ? `${plural(queued, "evaluation")} ${queued === 1 ? "is" : "are"} queued` : "";
-  const silent = workers.filter(({ state }) => state === "not_answering").length;
+  const problem = workersProblem(workers);
   if (!workers.length)
     return sentence(
-      `No worker is running${waiting && `: ${waiting}`}.`,
+      `${problem}${waiting && `: ${waiting}`}.`,
       "Start one with: prescore worker inference, prescore worker metrics.",
     );
   const works = `${plural(running, "job")} running, ${count(queued)} queued`;
   return sentence(
-    silent
-      ? `${count(silent)} of ${plural(workers.length, "worker")} ${silent === 1 ? "is" : "are"} not answering: ${works}.`
-      : `${works}.`,
-    !silent && `${plural(workers.length, "worker")} ${workers.length === 1 ? "is" : "are"} available.`,
+    problem ? `${problem}: ${works}.` : `${works}.`,
+    !problem && `${plural(workers.length, "worker")} ${workers.length === 1 ? "is" : "are"} available.`,
   );
 }

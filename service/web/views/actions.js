@@ -99,7 +99,7 @@ function editForm(run, change) {
 /** @param {string[]} label */
 function labelRow([name, value]) {
   const row = h(
-    "div.pair",
+    "div.naming",
     textField("label", name, { "aria-label": "Label" }),
     textField("value", value, { "aria-label": `Value of ${name || "the label"}` }),
     h(
