@@ -49,7 +49,7 @@ export function gateReason({ detail, scores }) {
     (text, metric) => text?.replaceAll(new RegExp(`\\b${metric}\\b`, "g"), titleOf(metric)),
     measured?.replace(/ \(ev_[^()]*\)/g, ""),
   );
-  return named ?? null;
+  return named ? named.replace(/([^.])$/, "$1.") : null;
 }
 
 /** As scores are shown, unless that hides the difference from the bound. @param {string} text @param {string} bound @param {string} metric */

@@ -129,10 +129,11 @@ export function evaluationSentence({ run, caption, board }) {
 }
 
 /** Its rank, and the first of the leaderboard, if it is on this page of it. @param {Evaluation} run @param {Schemas["Leaderboard"] | null | undefined} board */
-function rankOf({ id, dataset: { name, split } }, board) {
+function rankOf({ id, dataset }, board) {
   const own = board?.items.find(({ evaluation }) => evaluation === id);
   if (!board || !own) return "";
   const [first] = board.items;
+  const { name, split } = dataset;
   if (own === first)
     return `It leads ${name}/${split}${own.tied ? ", but others cannot be told apart from it" : ""}.`;
   const leader = isolated(nameOrId(first.labels, first.evaluation));

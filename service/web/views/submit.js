@@ -61,12 +61,13 @@ export function dropZone({ dataset } = {}) {
 
 /** @param {File} file @param {Chosen} chosen @param {boolean} isOpen Whether the dataset is chosen here. @param {() => void} cancel */
 function preview(file, chosen, isOpen, cancel) {
+  const reveal = () => shown.scrollIntoView({ block: "nearest" });
   const shown = h(
     "div.card",
     { role: "group", "aria-label": `Score ${file.name}`, tabindex: "-1" },
     h("div.row", h("h3", file.name), h("button", { type: "button", onclick: cancel }, "Cancel")),
     isOpen && datasetField(chosen),
-    CAPTIONS.test(file.name) ? captionsPreview(file, chosen) : modelPreview(file, chosen),
+    CAPTIONS.test(file.name) ? captionsPreview(file, chosen, reveal) : modelPreview(file, chosen),
   );
   queueMicrotask(() => shown.focus()); // once it stands in the place of what had the focus
   return shown;
@@ -93,13 +94,16 @@ function datasetField(chosen) {
   );
 }
 
-/** @param {File} file @param {Chosen} chosen */
-function captionsPreview(file, chosen) {
+/** @param {File} file @param {Chosen} chosen @param {() => void} reveal */
+function captionsPreview(file, chosen, reveal) {
   const headers = { "Content-Type": "application/octet-stream" };
   const found = resource(
     () => chosen.value && place("/v1/inspections", { dataset: chosen.value, file: file.name }),
     { method: "POST", body: file, headers },
   );
+  effect(() => {
+    if (found.answer.value) requestAnimationFrame(reveal);
+  });
   return answered(found, (/** @type {Schemas["CaptionInspection"]} */ told) => [
     h(
       "dl.facts",
