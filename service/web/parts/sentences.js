@@ -153,7 +153,7 @@ function unfinished({ status, tasks, forecast, estimate }) {
       : `It is running: ${now ? runningOf(now) : `${done} of ${plural(tasks.length, "task")} done`}.`,
     metric &&
       seen &&
-      `${titleOf(metric)} is estimated at ${scored(seen, metric)} from ${count(seen.images)} of ${count(seen.of)} images.`,
+      `${titleOf(metric)} is estimated at ${scored(seen, metric)} from ${count(seen.images)} of ${plural(seen.of, "image")}.`,
     expected && `${titleOf(USUAL)} is forecast at ${scored(expected, USUAL)}.`,
   );
 }
@@ -422,8 +422,10 @@ export function datasetSentence({ dataset, split }) {
     `${plural(found.images, "image")} with ${Number.isInteger(each) ? plural(each, "caption") + " each" : `${plural(found.references, "caption")} by people`}.`,
     dataset.pictures_shown && found.pictures > 0
       ? found.pictures === found.images
-        ? `All ${count(found.images)} images have pictures.`
-        : `${count(found.pictures)} of ${plural(found.images, "image")} have pictures.`
+        ? found.images === 1
+          ? "It has a picture."
+          : `All ${count(found.images)} images have pictures.`
+        : `${count(found.pictures)} of ${count(found.images)} images ${found.pictures === 1 ? "has a picture" : "have pictures"}.`
       : "Pictures are not shown.",
   );
 }

@@ -84,7 +84,11 @@ function editForm(run, change) {
     act,
     isDraft: true,
     content: [
-      field("Name", textField("name", run.labels[naming] ?? ""), `Stored as the label ${naming}.`),
+      field("Name", textField("name", run.labels[naming] ?? ""), [
+        "Stored as the label ",
+        h("code", naming),
+        ".",
+      ]),
       h(
         "fieldset",
         h("legend", "Labels"),

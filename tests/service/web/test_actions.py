@@ -81,8 +81,34 @@ def test_a_file_that_cannot_be_read_is_told_in_the_readers_words(window):
     page = window.open("/ui/datasets/tiny/test/dataset")
     _choose(page, "broken.json", b"[{")
     page.get_by_role("group", name="Score broken.json").get_by_role("alert").wait_for()
+    assert page.locator(".drop").count() == 0  # what is chosen stands in its place
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("group", name="Score broken.json").wait_for(state="detached")
+    page.locator(".drop").wait_for()
+
+
+def test_a_file_is_scored_from_home_in_three_clicks(window, service):
+    """The first two choose the file and its split; what would be scored is told before the last."""
+    own = [{**each, "caption": "w5 w6 w8"} for each in page_runs.CAPTIONS[:1]]
+    page = window.open("/")
+    page.locator(".drop-place").scroll_into_view_if_needed()
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a file").click()
+    content = json.dumps(own).encode()
+    file = {"name": "one.json", "mimeType": "application/json", "buffer": content}
+    chooser.value.set_files(file)
+    shown = page.get_by_role("group", name="Score one.json")
+    shown.wait_for()
+    assert shown.evaluate("each => each === document.activeElement")
+    shown.get_by_label("On").select_option("tiny/test")
+    shown.get_by_text("1 of 40 of tiny/test").wait_for()
+    send = shown.get_by_role("button", name="Score 1 caption")
+    page.wait_for_function(
+        "button => button.getBoundingClientRect().bottom <= innerHeight", arg=send.element_handle()
+    )
+    send.click()
+    page.wait_for_url("**/ui/evaluations/ev_*", timeout=FIRST_SCORE)
+    page.wait_for_selector("h1:has-text('one.json')")
 
 
 def test_a_model_is_uploaded_described_and_scored(window, service):
