@@ -21,8 +21,8 @@ POLICY = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 _WHERE = {"docs": "/docs", "openapi": "/openapi.json", "ready": "/readyz"}
-_FIRST = ("main.js", "views/home.js")  # files whose imports are sent for at once
-_LATER = ("plots/", "views/")  # but for these, which views ask for themselves
+_MAIN = "main.js"
+_VIEW = re.compile(r'\["(/[^"]*)", .*import\("\./([^"]+)"\)')  # of main.js: a place, and its script
 _IMPORT = re.compile(r'^(?:import|\} from)\b[^"\n]*"([./][^"]+)";', re.MULTILINE)
 _KEPT = "public, max-age=31536000, immutable"
 _HTML = re.compile(r"\btext/html\b")
@@ -45,14 +45,16 @@ class WebPage:
         about = {"name": self._app.title, "version": self._app.version, **_WHERE}
         return JSONResponse(about, headers={"Vary": "Accept"})
 
-    def _page(self, _: Request) -> Response:
-        """Send the page, the same for every place: the page itself asks /v1 for its content."""
+    def _page(self, request: Request) -> Response:
+        """Send the page: it asks /v1 for its content itself."""
         headers = {
             "Content-Security-Policy": POLICY,
             "Cache-Control": "no-cache",
             "Vary": "Accept",
         }
-        return HTMLResponse(self._html, headers=headers)
+        place = request.url.path
+        views = (name for pattern, name in self._views if pattern.fullmatch(place))
+        return HTMLResponse(self._pages[next(views, _MAIN)], headers=headers)
 
     def _file(self, request: Request) -> Response:
         found = self._files.get(request.path_params["name"])
@@ -92,29 +94,40 @@ class WebPage:
         return f"/ui/files/{self._digest}"
 
     @cached_property
-    def _needed(self) -> set[str]:
-        """Names of the scripts that the first view imports, also through others."""
-        needed: set[str] = set()
-        waiting = list(_FIRST)
-        while waiting:
-            name = waiting.pop()
-            if name in needed:
-                continue
-            needed.add(name)
-            text = self._files[name][0].decode()
-            waiting += [normpath(f"{name}/../{place}") for place in _IMPORT.findall(text)]
-        return needed
+    def _views(self) -> list[tuple[re.Pattern[str], str]]:
+        """The places of the page, each with the script of its view."""
+        found = _VIEW.findall(self._files[_MAIN][0].decode())
+        return [(re.compile(re.sub(r"{\w+}", "[^/]+", place)), name) for place, name in found]
 
     @cached_property
-    def _html(self) -> str:
-        """With all that the first view needs at its head: of that nothing waits for a file."""
-        files = self.place
-        links = [
-            f'<link rel="stylesheet" href="{files}/{name}">'
-            if name.endswith(".css")
-            else f'<link rel="modulepreload" href="{files}/{name}">'
-            for name in self._files
-            if name.endswith(".css") or (name in self._needed and not name.startswith(_LATER))
-        ]
+    def _pages(self) -> dict[str, str]:
+        """The page by the script of its first view. At its head is all that this view needs: of
+        that, nothing waits for another file.
+        """
         text = (_FOLDER / "index.html").read_text(encoding="utf-8")
-        return text.replace("{links}", "\n".join(links)).replace("{files}", files)
+        styles = [
+            f'<link rel="stylesheet" href="{self.place}/{name}">'
+            for name in self._files
+            if name.endswith(".css")
+        ]
+        pages = {}
+        for view in {_MAIN, *(name for _, name in self._views)}:
+            scripts = [
+                f'<link rel="modulepreload" href="{self.place}/{name}">'
+                for name in sorted(self._find_needed({_MAIN, view}))
+            ]
+            links = "\n".join([*styles, *scripts])
+            pages[view] = text.replace("{links}", links).replace("{files}", self.place)
+        return pages
+
+    def _find_needed(self, names: set[str]) -> set[str]:
+        """Find the scripts that these import, also through others, and these."""
+        needed: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in needed:
+                needed.add(name)
+                text = self._files[name][0].decode()
+                waiting += [normpath(f"{name}/../{place}") for place in _IMPORT.findall(text)]
+        return needed

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -50,9 +51,13 @@ class RunView:
 
     row: Row[Any]
     tasks: Sequence[dict[str, Any]]
-    common: Mapping[str, Any]  # the answer's fields that every run has
     labels: Mapping[str, str]
     whole: bool = True  # False in lists, which leave out what stands in files
+
+    @cached_property
+    def common(self) -> Mapping[str, Any]:
+        """The answer's fields that every run has."""
+        return _build_common_fields(self.row, self.tasks)
 
     def request(self, kept: type[_Kept]) -> _Kept:
         """The stored request, as the model `kept`."""
@@ -217,10 +222,7 @@ def load_runs(
         row.id: summaries.unpack_json(row.snapshot) for row in rows if row.snapshot is not None
     }
     marked = read_labels(connection, [row.id for row in rows])
-    return [
-        RunView(row, tasks[row.id], _common(row, tasks[row.id]), marked[row.id], whole)
-        for row in rows
-    ]
+    return [RunView(row, tasks[row.id], marked[row.id], whole) for row in rows]
 
 
 def read_labels(connection: Connection, identities: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -302,7 +304,7 @@ def find_result(records: Records, identity: str, name: str) -> str | None:
         ).scalar()
 
 
-def _common(row: Row[Any], tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _build_common_fields(row: Row[Any], tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     now = time.time()
     return {
         "id": row.id,

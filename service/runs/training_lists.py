@@ -168,30 +168,30 @@ def _find_checkpoints(
 ) -> dict[tuple[str, ...], list[_ListedCheckpoint]]:
     """Find the checkpoints of the latest trainings by run and split, the latest first."""
     query = (
-        sa.select(*_COLUMNS, labels.c.value.label("run"))
+        sa.select(*_COLUMNS, labels.c.value.label("run"), _select_label(STEP), _select_label(EPOCH))
         .join(labels, sa.and_(labels.c.run_id == runs.c.id, labels.c.name == RUN))
         .where(runs.c.kind == evaluations.KIND.name, runs.c.status != "canceled")
         .where(*run_lists.filter_runs(RunQuery(asked.dataset)))
         .order_by(runs.c.created_at.desc(), runs.c.id.desc())
         .limit(LATEST_CHECKPOINTS)
     )
-    rows = connection.execute(query).all()
-    steps = _read_steps(connection, [row.id for row in rows])
     found: dict[tuple[str, ...], list[_ListedCheckpoint]] = {}
-    for row in rows:
+    for row in connection.execute(query):
+        marked = {STEP: row.step, EPOCH: row.epoch}
+        step = training_labels.find_step(
+            {name: at for name, at in marked.items() if at is not None}
+        )
         key = row.run, row.dataset_name, row.dataset_captions, row.split
-        if row.id in steps and (key in found or len(found) < asked.limit):
-            found.setdefault(key, []).append(_ListedCheckpoint(row, steps[row.id]))
+        if step is not None and (key in found or len(found) < asked.limit):
+            found.setdefault(key, []).append(_ListedCheckpoint(row, step))
     return found
 
 
-def _read_steps(connection: Connection, identities: Sequence[str]) -> dict[str, float]:
-    query = sa.select(labels).where(labels.c.name.in_((STEP, EPOCH)))
-    marks: dict[str, dict[str, str]] = {}
-    for row in connection.execute(query.where(labels.c.run_id.in_(identities))):
-        marks.setdefault(row.run_id, {})[row.name] = row.value
-    found = ((identity, training_labels.find_step(one)) for identity, one in marks.items())
-    return {identity: step for identity, step in found if step is not None}
+def _select_label(name: str) -> sa.Label[str]:
+    """A column of a run's label, None without it."""
+    own = labels.alias()
+    value = sa.select(own.c.value).where(own.c.run_id == runs.c.id, own.c.name == name)
+    return value.scalar_subquery().label(name)
 
 
 def _read_scores(

@@ -51,6 +51,7 @@ function decoded(part) {
   }
 }
 
+const listening = listen();
 let end = () => {};
 const main = h("main", { id: "content", tabindex: "-1" });
 document.body.append(...frame(main));
@@ -58,14 +59,13 @@ document.getElementById("unloaded")?.remove();
 effect(() => {
   const pathname = path.value;
   end(); // the view that is left heeds the new address no more
-  found(pathname).then(
-    (make) => path.peek() === pathname && show(make),
+  Promise.all([found(pathname), listening]).then(
+    ([make]) => path.peek() === pathname && show(make),
     () => path.peek() === pathname && show(notLoaded),
   );
 });
 followLinks();
 heedKeys();
-listen();
 
 /** @returns {View} */
 function notLoaded() {

@@ -10,6 +10,7 @@ import { onEnd, signal } from "./signals.js";
 const STREAM = "/v1/events";
 const NAME = "prescore-events";
 const PAUSE = 3_000; // milliseconds until a stream that was refused is asked for again
+const MOST_WAIT = 200; // milliseconds that the first view waits for the stream
 const channel = new BroadcastChannel(NAME);
 
 /** Whether changes are heard of: by this tab, or by another that tells this one. */
@@ -40,8 +41,14 @@ export const onChangeOf = (idOf, action) =>
     if (id !== null && (!change || change.id === id)) action();
   });
 
+let settle = () => {};
+/** Settled once it is known whether changes are heard of, or after a while: a view that asks then
+ * misses none, and need not ask again when the stream opens. @type {Promise<void>} */
+const known = new Promise((resolve) => (settle = resolve));
+
 /** @param {{ is: string, change?: Change | null }} told */
 function tell(told) {
+  if (told.is === "live" || told.is === "away") settle();
   if (told.is === "live") isLive.value = true;
   if (told.is === "away") isLive.value = false;
   if (told.is === "change") listeners.forEach((action) => action(told.change ?? null));
@@ -59,6 +66,8 @@ channel.addEventListener("message", ({ data }) => tell(data));
 export function listen() {
   navigator.locks.request(NAME, lead);
   channel.postMessage({ is: "who" });
+  setTimeout(settle, MOST_WAIT);
+  return known;
 }
 
 /** Listen for all tabs, as long as this one is open. */

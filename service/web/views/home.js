@@ -58,11 +58,14 @@ export function home() {
     content: h(
       "div",
       viewHead({ name: "Home", sentence: () => (isEmpty.value ? NOTHING : told()) }),
-      allAnswered(all, () => {
-        const content = () => [
+      allAnswered([attention, running, queued, latest], () => {
+        const first = () => [
           () => all.map(refusalOf),
           () => isEmpty.value && begin.value?.(),
           () => hasAttention.value && section("Needs attention", attentionTable(items)),
+          allAnswered(all, others),
+        ];
+        const others = () => [
           () =>
             trainings.answer.value?.items.length > 0 &&
             section("Training runs", trainingCards(trainings.answer.value.items)),
@@ -70,7 +73,7 @@ export function home() {
           section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),
           () => !isEmpty.value && section("Score something", dropPlace()),
         ];
-        return () => (isEmpty.value && !begin.value ? loading() : unread(content));
+        return () => (isEmpty.value && !begin.value ? loading() : unread(first));
       }),
     ),
   };

@@ -167,8 +167,7 @@ def test_it_is_small(chromium, service, evaluated, training):
     assert sum(sizes) <= 60_000
     html = httpx.get(service.url, headers={"Accept": "text/html"}).text
     scripts = {urlsplit(each.url).path for each in files if each.url.endswith(".js")}
-    later = {name for name in scripts if "/views/" in name or "/plots/" in name}
-    assert set(re.findall(r'rel="modulepreload" href="([^"]+)"', html)) == scripts - later
+    assert set(re.findall(r'rel="modulepreload" href="([^"]+)"', html)) == scripts
 
 
 def test_files_are_of_one_version_and_kept(service):
