@@ -706,7 +706,7 @@ GATES = {
 
 def test_gates_are_told_in_words(script):
     found = script(f"""
-        const {{ gateName }} = await load("parts/gates");
+        const {{ gateName }} = await load("parts/sentences");
         return {json.dumps(list(GATES))}.map(gateName);
     """)
     assert dict(zip(GATES, found, strict=True)) == GATES
@@ -742,7 +742,7 @@ def test_the_reasons_of_gates_are_told_in_words(script):
         },
     }
     found = script(f"""
-        const {{ gateReason }} = await load("parts/gates");
+        const {{ gateReason }} = await load("parts/sentences");
         return {json.dumps([*texts.values(), {"detail": None, "scores": {}}])}.map(gateReason);
     """)
     assert found == [*texts, None]

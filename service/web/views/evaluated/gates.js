@@ -1,11 +1,11 @@
 /** The gates of an evaluation: the verdict, the difference against the margin, and the images that fell most. */
 
 import { h } from "../../core/dom.js";
-import { gateName, gateReason } from "../../parts/gates.js";
 import { section } from "../../parts/layout.js";
 import { titleOf } from "../../parts/metrics.js";
 import { number } from "../../parts/numbers.js";
 import { imagePlace } from "../../parts/places.js";
+import { gateName, gateReason } from "../../parts/sentences.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
 import { axis, intervalBar, markLabel } from "../../plots/intervals.js";
