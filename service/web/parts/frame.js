@@ -14,10 +14,21 @@ const PLACES = [
   ["/ui/now", "Jobs"],
   ["/docs", "API"],
 ];
+const OUTCOME_SHOWN = 10_000; // milliseconds
 const THEMES = /** @type {Record<string, string>} */ ({ auto: "◐", light: "☀\ufe0e", dark: "☾" }); // their signs
 
 /** The way to the view that is shown. */
 export const crumbs = signal(/** @type {Crumb[]} */ ([]));
+
+const outcome = signal("");
+let outcomeEnd = 0;
+
+/** Tells for some seconds that an action has succeeded, on whichever view one is. @param {string} text */
+export function announce(text) {
+  clearTimeout(outcomeEnd);
+  outcome.value = text;
+  outcomeEnd = setTimeout(() => (outcome.value = ""), OUTCOME_SHOWN);
+}
 
 /** @param {HTMLElement} main */
 export function frame(main) {
@@ -48,6 +59,7 @@ export function frame(main) {
     h("nav.back", { "aria-label": "Back" }, back),
     h("div.notices", { role: "status" }, notices),
     main,
+    h("p.outcome", { role: "status" }, () => outcome.value),
     help,
   ];
 }
@@ -109,7 +121,7 @@ function notices() {
 
 function theme() {
   const stored = localStorage.getItem("theme") ?? "";
-  const chosen = signal(stored in THEMES ? stored : "auto");
+  const chosen = signal(Object.hasOwn(THEMES, stored) ? stored : "auto");
   const names = Object.keys(THEMES);
   effect(() => {
     document.documentElement.dataset.theme = chosen.value;

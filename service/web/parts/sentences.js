@@ -91,8 +91,8 @@ const repeatedCaption = (collapsed) =>
 /** @param {string} text */
 const capitalized = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 
-/** @param {{ run: Evaluation }} of */
-export function evaluationSentence({ run }) {
+/** @param {{ run: Evaluation, board?: Schemas["Leaderboard"] | null }} of `board`: of its main metric, the first page. */
+export function evaluationSentence({ run, board }) {
   const { status, error, tasks } = run;
   if (status === "failed")
     return sentence(`It failed: ${error?.code ?? "the service gives no reason"}.`, error?.detail);
@@ -107,20 +107,33 @@ export function evaluationSentence({ run }) {
     run.gates.find(({ verdict }) => verdict !== "passed");
   if (gate)
     return sentence(
-      `${gate.verdict === "failed" ? "It fails its gate" : "Its verdict is open on the gate"} ${gate.gate}${gateDifference(gate)}.`,
+      `${gate.verdict === "failed" ? "It fails its gate" : "Its verdict is open on the gate"} (${gateName(gate.gate)})${gateDifference(gate)}.`,
       gate.detail,
       repeated,
     );
   const passes =
     run.gates.length > 0 &&
     `It passes ${run.gates.length === 1 ? "its gate" : `its ${run.gates.length} gates`}.`;
-  if (repeated) return sentence(repeated, has, fall && `${fallOf(fall)}.`, passes);
-  if (fall) return sentence(`${fallOf(fall)}.`, has, passes);
-  if (has) return sentence(passes || has, passes && has, references(run, metric));
+  const rank = rankOf(run, board);
+  if (repeated) return sentence(repeated, has, rank, fall && `${fallOf(fall)}.`, passes);
+  if (fall) return sentence(`${fallOf(fall)}.`, has, rank, passes);
+  if (has) return sentence(passes || has, passes && has, rank, references(run, metric));
   return sentence(
     tasks.length === 1 ? "Its task is done." : `All ${count(tasks.length)} tasks are done.`,
     passes,
   );
+}
+
+/** Its rank, and the first of the leaderboard, if it is on this page of it. @param {Evaluation} run @param {Schemas["Leaderboard"] | null | undefined} board */
+function rankOf({ id, dataset }, board) {
+  const own = board?.items.find(({ evaluation }) => evaluation === id);
+  if (!board || !own) return "";
+  const [first] = board.items;
+  const { name, split } = dataset;
+  if (own === first)
+    return `It leads ${name}/${split}${own.tied ? ", but others cannot be told apart from it" : ""}.`;
+  const leader = isolated(nameOrId(first.labels, first.evaluation));
+  return `Rank ${count(own.rank)} on ${name}/${split}${own.tied ? ", shared with others" : ""}; ${leader} leads with ${number(first.value, board.metric)}.`;
 }
 
 /** @param {Evaluation} run */
@@ -136,7 +149,7 @@ function unfinished({ status, tasks, forecast, estimate }) {
       : `It is running: ${now ? runningOf(now) : `${done} of ${plural(tasks.length, "task")} done`}.`,
     metric &&
       seen &&
-      `${titleOf(metric)} is estimated at ${scored(seen, metric)} from ${count(seen.images)} of ${count(seen.of)} images.`,
+      `${titleOf(metric)} is estimated at ${scored(seen, metric)} from ${count(seen.images)} of ${plural(seen.of, "image")}.`,
     expected && `${titleOf(USUAL)} is forecast at ${scored(expected, USUAL)}.`,
   );
 }
@@ -145,6 +158,69 @@ function unfinished({ status, tasks, forecast, estimate }) {
 export function runningOf({ name, progress: { done, total }, seconds_left: seconds }) {
   const share = total ? ` ${Math.floor((100 * done) / total)} %` : "";
   return `${name}${share}${typeof seconds === "number" ? `, ${duration(seconds)} left` : ""}`;
+}
+
+const OPEN = ["waiting", "ready", "running"];
+
+/** Seconds until all tasks are done; null where one has not begun, or counts nothing yet. @param {Pick<Schemas["RunTask"], "status" | "seconds_left">[]} tasks */
+export function secondsLeft(tasks) {
+  const left = tasks
+    .filter(({ status }) => OPEN.includes(status))
+    .map(({ status, seconds_left: seconds }) => (status === "running" ? seconds : null));
+  const known = left.filter((each) => typeof each === "number");
+  return known.length > 0 && known.length === left.length ? Math.max(...known) : null;
+}
+
+// Gates in words, from their language
+
+const RELATIONS = /** @type {Record<string, string>} */ ({
+  ">=": "at least",
+  "<=": "at most",
+  ">": "above",
+  "<": "below",
+});
+const THRESHOLD = /^\s*([A-Za-z_][\w@:]*)\s*(>=|<=|>|<)\s*(.+?)\s*$/;
+const TEST = /^\s*(not_worse|better|no_significant_drop)\s*\((.+)\)\s*$/;
+const MEASURED = /^([A-Za-z_][\w@:]*) (?:(between) (\S+) and )?(\S+) (>=|<=|>|<) ([^\s;]+)/;
+
+/** @param {string} text */
+const withMinus = (text) => text.replaceAll("-", "−");
+
+/** @param {string[]} metrics */
+const titlesOf = (metrics) => listed(metrics.map(titleOf), metrics.length);
+
+/** Its condition: "CIDEr-D at least 9". @param {string} gate As it was submitted. */
+export function gateName(gate) {
+  const [, metric, relation, bound] = THRESHOLD.exec(gate) ?? [];
+  if (metric)
+    return `${titleOf(metric)} ${RELATIONS[relation]} ${withMinus(bound).replace("baseline", "the baseline")}`;
+  const [, test, list] = TEST.exec(gate) ?? [];
+  const given = (list ?? "").split(",").map((each) => each.trim());
+  if (test === "not_worse")
+    return `not worse than the baseline by more than ${given[given.length - 1]} in ${titlesOf(given.slice(0, -1))}`;
+  if (test === "better") return `better than the baseline in ${titlesOf(given)}`;
+  if (test) return `no significant drop in ${titlesOf(given)} against the baseline`;
+  return gate;
+}
+
+/** Why it was decided so, without ids: "CIDEr-D 0.168 is below 9". @param {Pick<Schemas["Gate"], "detail" | "scores">} gate */
+export function gateReason({ detail, scores }) {
+  const measured = detail?.replace(
+    MEASURED,
+    (_, metric, between, low, high, relation, bound) =>
+      `${titleOf(metric)} ${between ? `between ${rounded(low, bound, metric)} and ` : ""}${rounded(high, bound, metric)} is ${RELATIONS[relation]} ${withMinus(bound)}`,
+  );
+  const named = Object.keys(scores).reduce(
+    (text, metric) => text?.replaceAll(new RegExp(`\\b${metric}\\b`, "g"), titleOf(metric)),
+    measured?.replace(/ \(ev_[^()]*\)/g, ""),
+  );
+  return named ? named.replace(/([^.])$/, "$1.") : null;
+}
+
+/** As scores are shown, unless that hides the difference from the bound. @param {string} text @param {string} bound @param {string} metric */
+function rounded(text, bound, metric) {
+  const shown = number(Number(text), metric);
+  return shown === number(Number(bound), metric) || shown === "NaN" ? withMinus(text) : shown;
 }
 
 /** @param {Schemas["Gate"]} gate */
@@ -573,20 +649,26 @@ const predictor = ({ metric, spearman, models }, target) =>
 /** @param {Schemas["Remaining"]} pregen */
 const chosenOf = ({ remain }) => `picked from ${plural(remain, "metric")}, so partly chance`;
 
+/** That no worker is there, or that some do not answer; empty where all answer. @param {Schemas["Worker"][]} workers */
+export function workersProblem(workers) {
+  if (!workers.length) return "No worker is running";
+  const silent = workers.filter(({ state }) => state === "not_answering").length;
+  if (!silent) return "";
+  return `${count(silent)} of ${plural(workers.length, "worker")} ${silent === 1 ? "is" : "are"} not answering`;
+}
+
 /** @param {{ running: number, queued: number, workers: Schemas["Worker"][] }} of */
 export function jobsSentence({ running, queued, workers }) {
   const waiting = queued > 0 ? `${plural(queued, "evaluation")} ${queued === 1 ? "is" : "are"} queued` : "";
-  const silent = workers.filter(({ state }) => state === "not_answering").length;
+  const problem = workersProblem(workers);
   if (!workers.length)
     return sentence(
-      `No worker is running${waiting && `: ${waiting}`}.`,
+      `${problem}${waiting && `: ${waiting}`}.`,
       "Start one with: prescore worker inference, prescore worker metrics.",
     );
   const works = `${plural(running, "job")} running, ${count(queued)} queued`;
   return sentence(
-    silent
-      ? `${count(silent)} of ${plural(workers.length, "worker")} ${silent === 1 ? "is" : "are"} not answering: ${works}.`
-      : `${works}.`,
-    !silent && `${plural(workers.length, "worker")} ${workers.length === 1 ? "is" : "are"} available.`,
+    problem ? `${problem}: ${works}.` : `${works}.`,
+    !problem && `${plural(workers.length, "worker")} ${workers.length === 1 ? "is" : "are"} available.`,
   );
 }

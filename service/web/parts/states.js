@@ -97,6 +97,10 @@ export function badge(status) {
   return h("span", { class: ["badge", name] }, WORDS[name] ?? name.replace("_", " "));
 }
 
+/** The verdict of all gates, which differs from the state. @param {string | null | undefined} verdict */
+export const verdictBadge = (verdict) =>
+  verdict && h("span", { class: ["badge", verdict] }, `gate ${verdict.replace("_", " ")}`);
+
 /** @param {Record<string, string>} labels */
 export const labels = (labels) =>
   Object.entries(labels ?? {}).map(([name, value]) => h("span.label", `${name}=${value}`));

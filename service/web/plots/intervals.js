@@ -79,6 +79,13 @@ export function intervalBar(score, range, { metric = "", forecast = null, marks 
   );
 }
 
+/** The name of a mark, below the bar in which it stands. @param {string} text @param {number} value @param {Range} range */
+export function markLabel(text, value, range) {
+  const x = clamped(range, across(WIDTH))(value);
+  const anchor = x < WIDTH / 3 ? "start" : x > (2 * WIDTH) / 3 ? "end" : "middle";
+  return drawing(WIDTH, 12, { "aria-hidden": "true" }, s("text", { x, y: 10, "text-anchor": anchor }, text));
+}
+
 /** @param {number} x @param {number} height @param {string | null} [kind] */
 export const tick = (x, height, kind) =>
   s("rect", { class: ["tick", kind], x: x - 1, y: 2, width: 2.5, height: height - 4 });

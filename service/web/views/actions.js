@@ -1,98 +1,67 @@
 /** Actions on one evaluation: stop it, change its name, labels and note, delete it, copy its address. */
 
-import { ask, Refused } from "../core/api.js";
-import { h, replace } from "../core/dom.js";
+import { ask } from "../core/api.js";
+import { h } from "../core/dom.js";
 import { computed, signal } from "../core/signals.js";
 import { go, place } from "../core/urls.js";
 import { copyButton } from "../parts/command.js";
+import { openForm } from "../parts/dialogs.js";
+import { announce } from "../parts/frame.js";
 import { namingLabel, nameOrId } from "../parts/names.js";
 import { splitPlace } from "../parts/places.js";
-import { refusal } from "../parts/states.js";
 import { stopButton } from "./stop.js";
 
-/** @typedef {{ dialog: HTMLDialogElement, title: string, text: string, act: (form: FormData) => Promise<unknown>, isReady?: () => boolean }} Action `text`: of the button. */
+/** @typedef {import("../parts/dialogs.js").Form} Form */
 
 /** @param {() => Evaluation} run @param {() => void} refresh */
 export function evaluationActions(run, refresh) {
   const isFinished = computed(() => run().finished_at !== null);
   const url = () => place("/v1/evaluations", run().id);
-  const dialog = h("dialog", { "aria-labelledby": "act" });
-  const open = (/** @type {HTMLElement} */ content) => {
-    replace(dialog, content);
-    dialog.showModal();
-  };
-  const edit = () =>
-    open(editForm(run(), dialog, (json) => ask(url(), { method: "PATCH", json }).then(refresh)));
-  const remove = () => open(deleteForm(run(), dialog, () => ask(url(), { method: "DELETE" })));
+  const change = (/** @type {unknown} */ json) => ask(url(), { method: "PATCH", json }).then(refresh);
   return h(
     "div.bar",
     copyButton("Copy link", () => location.href),
-    button("Edit", edit),
-    () => (isFinished.value ? button("Delete…", remove) : stopButton("this evaluation", url, refresh)),
-    dialog,
+    button("Edit", () => openForm(() => editForm(run(), change))),
+    () =>
+      isFinished.value
+        ? button("Delete…", () => openForm(() => deleteForm(run())))
+        : stopButton("this evaluation", url, refresh),
   );
 }
 
 /** @param {Child} text @param {() => void} press */
 const button = (text, press) => h("button", { type: "button", onclick: press }, text);
 
-/** A form in a dialog: it closes when the action has succeeded, and tells why it was refused. @param {Action} action @param {...Child} content */
-function actionForm({ dialog, title, text, act, isReady = () => true }, ...content) {
-  const why = signal(/** @type {Refused | null} */ (null));
-  const isActing = signal(false);
-  const submit = async (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    isActing.value = true;
-    try {
-      await act(new FormData(/** @type {HTMLFormElement} */ (event.target)));
-      dialog.close();
-    } catch (error) {
-      why.value = error instanceof Refused ? error : new Refused(0, "defect", String(error));
-    }
-    isActing.value = false;
-  };
-  return h(
-    "form",
-    { onsubmit: submit },
-    h("h2", { id: "act" }, title),
-    content,
-    () => why.value && refusal(why.value),
-    h(
-      "div.bar",
-      h("button.main", { disabled: () => isActing.value || !isReady() }, text),
-      button("Keep it as it is", () => dialog.close()),
-    ),
-  );
-}
-
-/** @param {Evaluation} run @param {HTMLDialogElement} dialog @param {() => Promise<unknown>} remove */
-function deleteForm({ dataset, labels, id }, dialog, remove) {
+/** @param {Evaluation} run @returns {Form} */
+function deleteForm({ dataset, labels, note, id }) {
   const name = nameOrId(labels, id);
   const typed = signal("");
-  return actionForm(
-    {
-      dialog,
-      title: `Delete ${name}?`,
-      text: "Delete it",
-      act: () => remove().then(() => go(splitPlace(dataset.name, dataset.split))),
-      isReady: () => typed.value.trim() === name,
-    },
-    h("p", "Its scores leave the leaderboard and its captions are deleted. That cannot be undone."),
-    h(
-      "p",
-      h(
-        "label",
-        "Type its name to delete it: ",
-        h("strong", name),
-        " ",
-        textField("typed", "", { oninput: (/** @type {any} */ { target }) => (typed.value = target.value) }),
-      ),
-    ),
-  );
+  const remove = async () => {
+    await ask(place("/v1/evaluations", id), { method: "DELETE" });
+    go(splitPlace(dataset.name, dataset.split));
+    announce(`Deleted ${name}.`);
+  };
+  const type = (/** @type {any} */ { target }) => (typed.value = target.value);
+  return {
+    title: `Delete ${name}?`,
+    about: "Its scores leave the leaderboard and its captions are deleted. That cannot be undone.",
+    text: "Delete it",
+    act: remove,
+    isDanger: true,
+    isReady: () => typed.value.trim() === name,
+    content: [
+      note && h("p.notice", h("strong", "Its note: "), note),
+      field(["Type its name to delete it: ", h("strong", name)], textField("typed", "", { oninput: type })),
+    ],
+  };
 }
 
-/** @param {Evaluation} run @param {HTMLDialogElement} dialog @param {(json: unknown) => Promise<unknown>} change */
-function editForm(run, dialog, change) {
+/** A label above its field. @param {Child} label @param {HTMLElement} input @param {Child} [about] */
+const field = (label, input, about) =>
+  h("div.field", h("label", h("span", label), input), about && h("span.sub", about));
+
+/** @param {Evaluation} run @param {(json: unknown) => Promise<unknown>} change @returns {Form} */
+function editForm(run, change) {
   const naming = namingLabel(run.labels);
   const others = Object.entries(run.labels).filter(([label]) => label !== naming);
   const rows = h("div", others.map(labelRow));
@@ -108,30 +77,33 @@ function editForm(run, dialog, change) {
     labels[naming] = String(form.get("name")).trim() || null;
     return change({ labels, note: String(form.get("note")).trim() || null });
   };
-  return actionForm(
-    { dialog, title: "Name, labels and note", text: "Save", act },
-    h(
-      "p",
-      h("label", "Name ", textField("name", run.labels[naming] ?? "")),
-      h("span.sub", `The label ${naming}.`),
-    ),
-    h(
-      "fieldset",
-      h("legend", "Labels"),
-      rows,
-      button("Add a label", () => rows.append(labelRow(["", ""]))),
-    ),
-    h(
-      "p",
-      h("label", "Note", h("textarea", { name: "note", rows: 3, maxlength: 2000, ".value": run.note ?? "" })),
-    ),
-  );
+  return {
+    title: "Edit",
+    about: "Name, labels and note can be changed at any time; scores stay as they are.",
+    text: "Save",
+    act,
+    isDraft: true,
+    content: [
+      field("Name", textField("name", run.labels[naming] ?? ""), [
+        "Stored as the label ",
+        h("code", naming),
+        ".",
+      ]),
+      h(
+        "fieldset",
+        h("legend", "Labels"),
+        rows,
+        button("Add a label", () => rows.append(labelRow(["", ""]))),
+      ),
+      field("Note", h("textarea", { name: "note", rows: 3, maxlength: 2000, ".value": run.note ?? "" })),
+    ],
+  };
 }
 
 /** @param {string[]} label */
 function labelRow([name, value]) {
   const row = h(
-    "div.bar",
+    "div.naming",
     textField("label", name, { "aria-label": "Label" }),
     textField("value", value, { "aria-label": `Value of ${name || "the label"}` }),
     h(

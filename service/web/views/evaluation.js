@@ -3,10 +3,10 @@
 import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onChangeOf } from "../core/live.js";
-import { computed } from "../core/signals.js";
+import { computed, unread } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
-import { ago } from "../parts/dates.js";
+import { ago, clock } from "../parts/dates.js";
 import { fact, folded, section, viewHead } from "../parts/layout.js";
 import { nameOrId } from "../parts/names.js";
 import { duration, short } from "../parts/numbers.js";
@@ -19,13 +19,16 @@ import {
   splitCrumbs,
   splitLink,
 } from "../parts/places.js";
-import { evaluationSentence } from "../parts/sentences.js";
-import { allAnswered, badge, following, labels } from "../parts/states.js";
+import { evaluationSentence, mainMetric, workersProblem } from "../parts/sentences.js";
+import { allAnswered, badge, following, labels, verdictBadge } from "../parts/states.js";
 import { evaluationActions } from "./actions.js";
 import { falls } from "./evaluated/falls.js";
 import { fallenImages, gates, withReasons } from "./evaluated/gates.js";
 import { scores } from "./evaluated/scores.js";
 import { allTasks } from "./evaluated/tasks.js";
+import { taskProgress, timesOf } from "./tasks.js";
+
+const RANKED = 100; // evaluations of the first page of a leaderboard
 
 /** @param {string} id */
 export function evaluation(id) {
@@ -33,6 +36,16 @@ export function evaluation(id) {
   onChangeOf(() => id, found.refresh);
   const run = () => /** @type {Evaluation} */ (found.answer.value);
   const isThere = computed(() => found.answer.value !== null);
+  const isMissing = computed(() => !isThere.value && found.refused.value?.status === 404);
+  const isOpen = computed(() => isThere.value && run().finished_at === null);
+  const workers = resource(() => (isOpen.value ? "/v1/workers" : null));
+  const seconds = clock(workers.refresh);
+  const readAt = computed(() => (found.answer.value, Date.now()));
+  const age = () => (seconds.value, (Date.now() - readAt.value) / 1000);
+  const boardUrl = computed(() => (isThere.value ? boardPlace(run()) : null));
+  const board = resource(() => boardUrl.value);
+  const isRanked = () =>
+    boardUrl.value === null || board.answer.value !== null || board.refused.value !== null;
   const hasFailed = computed(() => isThere.value && run().gates.some(({ verdict }) => verdict === "failed"));
   const drops = resource(() => (hasFailed.value ? place("/v1/evaluations", id, "drops") : null));
   const ids = computed(() => (isThere.value ? baselinesOf(run()).join(",") : ""));
@@ -42,8 +55,45 @@ export function evaluation(id) {
       ? withReasons(run(), (id) => baselines.value.find((each) => each.id === id)?.name() ?? "")
       : null,
   );
-  const sentence = computed(() => told.value && evaluationSentence({ run: told.value }));
-  const name = () => (isThere.value ? nameOrId(run().labels, id) : "Evaluation");
+  const sentence = computed(() =>
+    told.value && isRanked()
+      ? evaluationSentence({
+          run: told.value,
+          board: board.answer.value,
+        })
+      : null,
+  );
+  const name = () =>
+    isThere.value ? nameOrId(run().labels, id) : isMissing.value ? "No such evaluation" : "Evaluation";
+  const content = () =>
+    following(found, () =>
+      allAnswered(
+        [
+          ...(hasFailed.value ? [drops] : []),
+          ...(isOpen.value ? [workers] : []),
+          ...(boardUrl.value ? [board] : []),
+        ],
+        () =>
+          h(
+            "div",
+            { class: () => (isOpen.value ? null : "ended") },
+            () => isOpen.value && hindrance(workers.answer.value?.items),
+            facts(
+              run,
+              () => baselines.value,
+              () => (seconds.value, isOpen.value),
+            ),
+            evaluationActions(run, found.refresh),
+            () => falls(run()),
+            section("Scores", scores(run)),
+            () => told.value && gates(told.value, sentence.value?.detail),
+            () => fallenImages(id, drops.answer.value),
+            section("Tasks", () => allTasks(run(), age)),
+            () => run().warnings.length > 0 && section("Warnings", warnings(run())),
+            byApi(id),
+          ),
+      ),
+    );
   return {
     title: id,
     crumbs: () => (found.answer.value ? [...splitCrumbs(run().dataset), [name()]] : [["…"]]),
@@ -54,28 +104,51 @@ export function evaluation(id) {
         sentence: () => sentence.value,
         tabs: () => isThere.value && evaluationTabs(id),
       }),
-      following(found, () =>
-        allAnswered(hasFailed.value ? [drops] : [], () => [
-          facts(run, () => baselines.value),
-          evaluationActions(run, found.refresh),
-          () => falls(run()),
-          section("Scores", scores(run)),
-          () => told.value && gates(told.value, sentence.value?.detail),
-          () => fallenImages(id, drops.answer.value),
-          section("Tasks", () => allTasks(run())),
-          () => run().warnings.length > 0 && section("Warnings", warnings(run())),
-          folded(
-            "By API",
-            command(
-              `curl ${location.origin}${place("/v1/evaluations", id)}`,
-              "Ask for this evaluation by curl",
-            ),
-          ),
-        ]),
-      ),
+      () => (isMissing.value ? absent(id) : unread(content)),
     ),
   };
 }
+
+/** The leaderboard on which it may have a rank. @param {Evaluation} run */
+function boardPlace(run) {
+  const metric = run.status === "succeeded" && mainMetric(run);
+  if (!metric) return null;
+  const { name, version, split } = run.dataset;
+  return place("/v1/datasets", `${name}@${version}`, "leaderboard", {
+    ...{ split, metric, signature: run.scores[metric].signature, limit: RANKED },
+  });
+}
+
+/** @param {string} id */
+const absent = (id) => [
+  h("p", "This service shows you no evaluation ", h("code", id), "."),
+  h("p", "It was deleted, another team has it, or its address is wrong."),
+  h("p", "Go to ", h("a", { href: "/" }, "Home"), "."),
+];
+
+/** That what it waits for may not come. @param {Schemas["Worker"][] | undefined} workers */
+function hindrance(workers) {
+  const problem = workers && workersProblem(workers);
+  if (!problem) return null;
+  const meaning = workers.length ? "Its tasks may wait." : "Its tasks wait until one starts.";
+  return h(
+    "p.notice.bad",
+    { role: "status" },
+    `${problem}. ${meaning} `,
+    h("a", { href: "/ui/now" }, "Workers"),
+  );
+}
+
+/** @param {string} id */
+const byApi = (id) =>
+  h(
+    "section.last",
+    { "aria-label": "By API" },
+    folded(
+      "By API",
+      command(`curl ${location.origin}${place("/v1/evaluations", id)}`, "Ask for this evaluation by curl"),
+    ),
+  );
 
 /** @param {Evaluation} run */
 const warnings = (run) =>
@@ -98,19 +171,14 @@ const titleOfWarning = (code) => `${code[0].toUpperCase()}${code.slice(1)}`.repl
 /** What stands between backticks is code. @param {string} text */
 const withCode = (text) => text.split("`").map((part, at) => (at % 2 ? h("code", part) : part));
 
-/** @param {() => Evaluation} run @param {() => Baseline[]} baselines */
-function facts(run, baselines) {
+/** @param {() => Evaluation} run @param {() => Baseline[]} baselines @param {() => boolean} isOpen Read again as time passes. */
+function facts(run, baselines, isOpen) {
   const { id, dataset, checkpoint, columns, created_at } = run();
   const training = () => run().labels.run;
   return h(
     "dl.facts.panel",
-    fact("State", () => [
-      badge(run().status),
-      " ",
-      run().verdict && badge(run().verdict),
-      " ",
-      collapsed(run()),
-    ]),
+    fact("State", () => [badge(run().status), " ", verdictBadge(run().verdict), " ", collapsed(run())]),
+    () => isOpen() && fact("Progress", taskProgress(run().tasks), h("span.sub", timesOf(run()))),
     fact("Dataset", splitLink(dataset), h("span.quiet", { title: dataset.digest }, ` ${dataset.version}`)),
     fact("Submitted", ago(created_at), () => run().finished_at && `, took ${lasted(run())}`),
     checkpoint && fact("Checkpoint", h("code", { title: checkpoint }, short(checkpoint))),

@@ -2,8 +2,9 @@
 
 import { ask, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
-import { computed, effect, onEnd, scope, signal } from "../core/signals.js";
+import { computed, effect, onEnd, signal } from "../core/signals.js";
 import { go, place } from "../core/urls.js";
+import { openDialog } from "../parts/dialogs.js";
 import { crumbs } from "../parts/frame.js";
 import { evaluationPlace, imagePlace, runPlace, splitPlace } from "../parts/places.js";
 import { titleOf } from "../parts/metrics.js";
@@ -36,15 +37,11 @@ let opened = null;
 /** Opens the dialog; Escape closes it, and the focus is where it was. */
 export function openFinder() {
   if (opened) return;
-  const [dialog, end] = scope(finder);
-  opened = dialog;
-  dialog.addEventListener("close", () => {
-    opened = null;
-    end();
-    dialog.remove();
+  openDialog(() => {
+    opened = finder();
+    opened.addEventListener("close", () => (opened = null));
+    return opened;
   });
-  document.body.append(dialog);
-  dialog.showModal();
 }
 
 function finder() {

@@ -3,9 +3,9 @@
 import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onChange } from "../core/live.js";
-import { computed, onEnd, signal } from "../core/signals.js";
+import { computed } from "../core/signals.js";
 import { place } from "../core/urls.js";
-import { ago, lasting, time } from "../parts/dates.js";
+import { ago, clock, lasting, time } from "../parts/dates.js";
 import { section, view } from "../parts/layout.js";
 import { evaluationLink, nameOrId } from "../parts/names.js";
 import { count, duration } from "../parts/numbers.js";
@@ -15,12 +15,11 @@ import { answered, badge } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { account } from "./account.js";
 import { stopButton } from "./stop.js";
-import { stateOf, taskProgress } from "./tasks.js";
+import { leftOf, stateOf, taskProgress, timesOf } from "./tasks.js";
 
 /** @typedef {Evaluation | Schemas["Comparison"] | Schemas["Probes"] | Schemas["StudyRun"] | Schemas["Learned"]} Run */
 /** @typedef {{ run: Run, url: string, name: string, link: () => Child, state: string }} Job */
 
-const EVERY = 5_000; // milliseconds: workers and queues tell no changes
 const MOST = 100; // evaluations of each list
 
 /** Kinds of runs by their names in events: their places, their names, and where they are shown.
@@ -51,13 +50,7 @@ export function jobs() {
   const workers = resource(() => "/v1/workers");
   const queues = resource(() => "/v1/queues");
   const me = resource(() => "/v1/me");
-  const seconds = signal(0); // read where something is told of the time that passes
-  const timer = setInterval(() => {
-    if (document.hidden) return;
-    [workers, queues].forEach(({ refresh }) => refresh());
-    seconds.value += EVERY / 1000;
-  }, EVERY);
-  onEnd(() => clearInterval(timer));
+  const seconds = clock(() => [workers, queues].forEach(({ refresh }) => refresh())); // they tell no changes
   onChange((told) => {
     for (const { kind, found } of lists) if (!told || told.kind === kind) found.refresh();
     [failed, workers, queues].forEach(({ refresh }) => refresh());
@@ -133,12 +126,15 @@ const jobColumns = (seconds, refresh) => [
     head: "Progress",
     kind: "job-progress",
     phone: "below",
-    cell: ({ run }) => (seconds.value, taskProgress(run.tasks)),
+    cell: ({ run }) => (seconds.value, [taskProgress(run.tasks), h("span.sub.on-phone", timesOf(run))]),
   },
   {
     head: "Since submission",
     kind: "number job-time",
-    cell: ({ run }) => (seconds.value, h("span", { title: time(run.created_at) }, lasting(run.created_at))),
+    cell: ({ run }) => (
+      seconds.value,
+      [h("span", { title: time(run.created_at) }, lasting(run.created_at)), h("span.sub", leftOf(run.tasks))]
+    ),
   },
   {
     head: "",

@@ -11,6 +11,7 @@ import { fact, select } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { count, duration } from "../parts/numbers.js";
 import { evaluationPlace } from "../parts/places.js";
+import { plural } from "../parts/sentences.js";
 import { answered, refusal } from "../parts/states.js";
 import { uploadCheckpoint } from "./uploads.js";
 
@@ -53,23 +54,23 @@ export function dropZone({ dataset } = {}) {
     field,
   );
   const cancel = () => (file.value = null);
-  return h(
-    "section",
-    { "aria-label": "Score a file" },
-    zone,
-    () => file.value && preview(file.value, chosen, !dataset, cancel),
+  return h("section", { "aria-label": "Score a file" }, () =>
+    file.value ? preview(file.value, chosen, !dataset, cancel) : zone,
   );
 }
 
 /** @param {File} file @param {Chosen} chosen @param {boolean} isOpen Whether the dataset is chosen here. @param {() => void} cancel */
 function preview(file, chosen, isOpen, cancel) {
-  return h(
+  const reveal = () => shown.scrollIntoView({ block: "nearest" });
+  const shown = h(
     "div.card",
-    { role: "group", "aria-label": `Score ${file.name}` },
-    h("div.row", h("h3", file.name), h("button", { type: "button", onclick: cancel }, "Leave it")),
+    { role: "group", "aria-label": `Score ${file.name}`, tabindex: "-1" },
+    h("div.row", h("h3", file.name), h("button", { type: "button", onclick: cancel }, "Cancel")),
     isOpen && datasetField(chosen),
-    CAPTIONS.test(file.name) ? captionsPreview(file, chosen) : modelPreview(file, chosen),
+    CAPTIONS.test(file.name) ? captionsPreview(file, chosen, reveal) : modelPreview(file, chosen),
   );
+  queueMicrotask(() => shown.focus()); // once it stands in the place of what had the focus
+  return shown;
 }
 
 /** @param {Chosen} chosen */
@@ -93,13 +94,16 @@ function datasetField(chosen) {
   );
 }
 
-/** @param {File} file @param {Chosen} chosen */
-function captionsPreview(file, chosen) {
+/** @param {File} file @param {Chosen} chosen @param {() => void} reveal */
+function captionsPreview(file, chosen, reveal) {
   const headers = { "Content-Type": "application/octet-stream" };
   const found = resource(
     () => chosen.value && place("/v1/inspections", { dataset: chosen.value, file: file.name }),
     { method: "POST", body: file, headers },
   );
+  effect(() => {
+    if (found.answer.value) requestAnimationFrame(reveal);
+  });
   return answered(found, (/** @type {Schemas["CaptionInspection"]} */ told) => [
     h(
       "dl.facts",
@@ -111,7 +115,7 @@ function captionsPreview(file, chosen) {
     told.unknown_count > 0 &&
       h(
         "p.notice.bad",
-        `${count(told.unknown_count)} images are not in this split: ${told.unknown.join(", ")}. Choose another split, or mend the file.`,
+        `${plural(told.unknown_count, "image")} ${told.unknown_count === 1 ? "is" : "are"} not in this split: ${told.unknown.join(", ")}. Choose another split, or mend the file.`,
       ),
     told.missing.length > 0 &&
       h(
@@ -120,7 +124,7 @@ function captionsPreview(file, chosen) {
       ),
     told.warnings.map(({ detail }) => h("p.quiet", detail)),
     sending(
-      `Score ${count(told.captions.length)} captions`,
+      `Score ${plural(told.captions.length, "caption")}`,
       {
         dataset: chosen.value,
         captions: told.captions,

@@ -2,7 +2,8 @@
 
 import { h } from "../core/dom.js";
 import { count, duration } from "../parts/numbers.js";
-import { runningOf } from "../parts/sentences.js";
+import { lasting } from "../parts/dates.js";
+import { runningOf, secondsLeft } from "../parts/sentences.js";
 
 /** @typedef {Schemas["RunTask"]} Task */
 
@@ -26,6 +27,16 @@ export function taskProgress(tasks) {
     h("span.sub", [told, workOf(tasks)].filter(Boolean).join(" · ")),
   ];
 }
+
+/** `about 40 s left`; empty where it is not known. @param {Task[]} tasks */
+export function leftOf(tasks) {
+  const seconds = secondsLeft(tasks);
+  return seconds === null ? "" : `about ${duration(seconds)} left`;
+}
+
+/** `3 min since submission, about 40 s left`. @param {{ created_at: string, tasks: Task[] }} run */
+export const timesOf = ({ created_at, tasks }) =>
+  [`${lasting(created_at)} since submission`, leftOf(tasks)].filter(Boolean).join(", ");
 
 /** @param {Task[]} tasks */
 function workOf(tasks) {

@@ -77,13 +77,15 @@ def test_what_is_queued_is_shown_and_stopped(window, service):
         page.wait_for_selector(f"main a[href$='/{third}']")  # the list is another; the focus stays
         assert stop.evaluate("each => each === document.activeElement")
         page.keyboard.press("Enter")
-        row.locator("button:text-is('Really stop?')").wait_for()
-        page.keyboard.press("Tab")  # one who thinks better of it
-        row.locator("button:text-is('Stop')").wait_for()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("heading", name="Stop to be stopped?").wait_for()
+        page.keyboard.press("Enter")  # twice the same key stops nothing
+        dialog.wait_for(state="detached")
+        assert stop.evaluate("each => each === document.activeElement")
         assert client.get(f"/v1/evaluations/{queued}").json()["status"] == "queued"
-        stop.focus()
         page.keyboard.press("Enter")
-        page.keyboard.press("Enter")
+        dialog.get_by_role("button", name="Stop it").click()
+        page.locator("[role=status]").get_by_text("Stopped to be stopped.").wait_for()
         row.wait_for(state="detached")
         assert client.get(f"/v1/evaluations/{queued}").json()["status"] == "canceled"
         assert client.get(f"/v1/evaluations/{other}").json()["status"] == "queued"
@@ -101,8 +103,8 @@ def test_a_stop_that_is_refused_is_told(window, service):
         window.open("/ui/now")
         row = page.locator(":is([aria-label=Running], [aria-label=Queued]) tr", has_text="kept")
         row.locator("button").click()
-        row.locator("button:text-is('Really stop?')").click()
-        row.locator("[role=alert]:has-text('the key has not the scope submit')").wait_for()
+        page.get_by_role("dialog").get_by_role("button", name="Stop it").click()
+        page.locator("dialog [role=alert]:has-text('the key has not the scope submit')").wait_for()
 
 
 def test_runs_of_every_kind_are_called_by_their_names(window, service, evaluated):
@@ -120,6 +122,25 @@ def test_runs_of_every_kind_are_called_by_their_names(window, service, evaluated
         assert link.get_attribute("title") == made.json()["id"]
         probes = queued.locator("a:text-is('Probes of metrics')")
         assert probes.get_attribute("href") == "/ui/datasets/tiny/test/trust"
+
+
+def test_the_end_of_a_job_is_told_wide_and_on_a_phone(clocked):
+    page = clocked.page
+    last = _run("last", [_task("features", "done"), _task(seconds_left=40.0)])
+    early = _run("early", [_task(seconds_left=40.0), _task("cider_d", "waiting")])
+    for place, runs in (("running*", [last, early]), ("queued*", [])):
+        _answer(page, f"evaluations?status={place}", runs)
+    clocked.open("/ui/now")
+    rows = _section(page, "Running").locator("tbody tr")
+    rows.nth(1).wait_for()
+    times = [row.locator(".job-time").inner_text().split("\n") for row in rows.all()]
+    assert [[each for each in told if each] for told in times] == [
+        ["3 min", "about 40 s left"],
+        ["3 min"],
+    ]
+    page.set_viewport_size({"width": 390, "height": 800})
+    rows.first.get_by_text("3 min since submission, about 40 s left").wait_for()
+    assert rows.nth(1).locator(".on-phone").inner_text() == "3 min since submission"
 
 
 def test_progress_and_attempts_are_told_in_words(clocked):
@@ -162,7 +183,7 @@ def test_progress_and_attempts_are_told_in_words(clocked):
     bar = running.locator("progress")
     assert bar.get_attribute("aria-label") == "1 of 3 tasks"
     assert bar.get_attribute("value") == "1"
-    assert running.locator("td").nth(3).inner_text() == "3 min"
+    assert running.locator("td").nth(3).inner_text().strip() == "3 min"
     retrying = _section(page, "Retrying").locator("tbody tr")
     assert retrying.locator(".badge").inner_text() == "retrying"
     said = "1 of 2 tasks · columns: attempt 2 of 3 in 20 s (the worker was <b>lost</b>)"

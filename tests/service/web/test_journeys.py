@@ -90,7 +90,7 @@ def test_an_evaluation_is_canceled(window, service):
         waiting = submitted(client, postgen=["rouge_l"], labels={"who": "is canceled"})
         window.open(f"/ui/evaluations/{waiting}")
         window.page.click("button:has-text('Stop')")
-        window.page.click("button:has-text('Really stop?')")
+        window.page.click("dialog button:has-text('Stop it')")
         window.page.wait_for_selector("dd .badge.canceled")
         assert client.get(f"/v1/evaluations/{waiting}").json()["status"] == "canceled"
 

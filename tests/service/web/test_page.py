@@ -82,7 +82,7 @@ def test_a_second_tab_hears_through_the_first(chromium, service):
 
 def test_what_is_not_there_is_told_in_the_services_words_and_not_waited_for(window):
     window.expected.add("404")
-    for part in ("", "/captions", "/images/1.jpg"):
+    for part in ("/captions", "/images/1.jpg"):
         window.open(f"/ui/evaluations/ev_absent{part}")
         window.page.wait_for_selector("[role=alert]:has-text('ev_absent')")
         window.page.wait_for_selector("[aria-busy]", state="detached")

@@ -8,6 +8,9 @@ import re
 
 import pytest
 
+from service.contract.gates import gates
+from service.contract.gates.evidence import BaselineScore, GateEvidence, ScoreBounds
+
 pytestmark = pytest.mark.processes
 TITLES = {"cider_d": "CIDEr-D", "meteor": "METEOR", "spice": "SPICE", "bleu_4": "BLEU-4"}
 HIGHER = {"cider_d": True, "meteor": True, "spice": True, "bleu_4": True, "wmd": False}
@@ -344,6 +347,7 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
         _run(tasks=[running]),
     ]
     value = "CIDEr-D 0.393 [0.293, 0.493]."
+    margin = "not worse than the baseline by more than 0.01 in CIDEr-D"
     difference = ": −0.021 [−0.031, −0.011]."
     assert told("evaluationSentence", *({"run": run} for run in given)) == [
         ["It failed: not_finite.", "a weight is no number"],
@@ -353,8 +357,8 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
             "CIDEr-D is forecast at 0.550 [0.510, 0.580].",
         ],
         ["It was stopped before its end.", ""],
-        [f"It fails its gate not_worse(cider_d, 0.01){difference}", "the reason"],
-        [f"Its verdict is open on the gate not_worse(cider_d, 0.01){difference}", "the reason"],
+        [f"It fails its gate ({margin}){difference}", "the reason"],
+        [f"Its verdict is open on the gate ({margin}){difference}", "the reason"],
         ["It passes its gate.", value],
         [
             "Step 5 is 1.030 CIDEr-D below merge-64 at the same step.",
@@ -783,3 +787,136 @@ def test_no_number_is_made_up(told):
         str(leaf) for leaf in range(len(items) + 1)
     }  # counts; "4 of 5" and "BLEU-4" among them
     assert set(NUMBER.findall(" ".join(found))) <= shown
+
+
+def test_the_rank_of_an_evaluation_is_told_where_the_board_has_it(told):
+    where = "tiny/test"
+    dataset = {"name": "tiny", "split": "test"}
+    run = _run(id="ev_b", scores={"cider_d": _score(0.393)}, dataset=dataset)
+    leader, own = _standing("a", 0.5, 1), _standing("b", 0.393, 2)
+    boards = [
+        _board([leader, own]),
+        _board([leader, own | {"rank": 1, "tied": True}]),
+        _board([own | {"rank": 1}, leader]),
+        _board([own | {"rank": 1, "tied": True}, leader]),
+        _board([leader]),
+        None,
+    ]
+    value = "CIDEr-D 0.393 [0.293, 0.493]."
+    found = told("evaluationSentence", *({"run": run, "board": board} for board in boards))
+    assert found == [
+        [value, f"Rank 2 on {where}; a leads with 0.500."],
+        [value, f"Rank 1 on {where}, shared with others; a leads with 0.500."],
+        [value, f"It leads {where}."],
+        [value, f"It leads {where}, but others cannot be told apart from it."],
+        [value, ""],
+        [value, ""],
+    ]
+
+
+GATES = {
+    "cider_d >= 9": "CIDEr-D at least 9",
+    "perplexity<20.5": "perplexity below 20.5",
+    "meteor > baseline - 0.01": "METEOR above the baseline − 0.01",
+    "cider_d <= 1.02 * baseline": "CIDEr-D at most 1.02 * the baseline",
+    "not_worse(cider_d, 0.01)": "not worse than the baseline by more than 0.01 in CIDEr-D",
+    "not_worse(bleu_4, meteor, cider_d, 2 %)": (
+        "not worse than the baseline by more than 2 % in BLEU-4, METEOR and CIDEr-D"
+    ),
+    "better(cider_d)": "better than the baseline in CIDEr-D",
+    "no_significant_drop(cider_d, meteor)": (
+        "no significant drop in CIDEr-D and METEOR against the baseline"
+    ),
+    "a gate of another time": "a gate of another time",
+}
+
+
+def test_gates_are_told_in_words(script):
+    found = script(f"""
+        const {{ gateName }} = await load("parts/sentences");
+        return {json.dumps(list(GATES))}.map(gateName);
+    """)
+    assert dict(zip(GATES, found, strict=True)) == GATES
+
+
+def _decide(text, value, baseline=None):
+    """The service's own reason of a verdict, as an answer has it."""
+    gate = gates.parse_gate(text)
+    (name,) = gate.metrics
+    past = BaselineScore("ev_1", baseline, "s") if baseline is not None else None
+    measured = {name: ScoreBounds(value, value, "s", None)}
+    evidence = GateEvidence(measured, {}, {name: past} if past else {}, {}, {})
+    ((_, detail),) = gates.decide_gates([gate], evidence)
+    return {"detail": detail, "scores": {name: {}}}
+
+
+def test_the_reasons_of_gates_are_told_in_words(script):
+    """Digits that show on which side of the bound the value is are kept."""
+    texts = {
+        "CIDEr-D 0.168 is below 9.": _decide("cider_d >= 9", 0.1682),
+        "CIDEr-D 0.30004 is at least 0.3.": _decide("cider_d >= 0.3", 0.30004),
+        "METEOR 0.250 is at most 0.3.": _decide("meteor > 0.3", 0.25),
+        "CIDEr-D 0.400 is at least 0.29; the baseline is 0.3.": _decide(
+            "cider_d >= baseline - 0.01", 0.4, 0.3
+        ),
+        "CIDEr-D was not computed alike.": {
+            "detail": "cider_d was not computed alike",
+            "scores": {"cider_d": {}},
+        },
+        "CIDEr-D between 0.100 and 0.200 is below 9.": {
+            "detail": "cider_d between 0.1 and 0.2 < 9",
+            "scores": {"cider_d": {}},
+        },
+    }
+    found = script(f"""
+        const {{ gateReason }} = await load("parts/sentences");
+        return {json.dumps([*texts.values(), {"detail": None, "scores": {}}])}.map(gateReason);
+    """)
+    assert found == [*texts, None]
+
+
+def _tasks(*states):
+    return [{"status": status, "seconds_left": left} for status, left in states]
+
+
+def test_time_left_is_told_only_where_every_task_tells_it(script):
+    given = {
+        "one": _tasks(("done", None), ("running", 40.0)),
+        "the longest": _tasks(("running", 40.0), ("running", 90.0)),
+        "one has not begun": _tasks(("running", 40.0), ("waiting", None)),
+        "one counts nothing": _tasks(("running", 40.0), ("running", None)),
+        "all are done": _tasks(("done", None), ("failed", None)),
+        "none": [],
+    }
+    found = script(f"""
+        const {{ secondsLeft }} = await load("parts/sentences");
+        return {json.dumps(list(given.values()))}.map((tasks) => secondsLeft(tasks));
+    """)
+    assert dict(zip(given, found, strict=True)) == {
+        "one": 40.0,
+        "the longest": 90.0,
+        "one has not begun": None,
+        "one counts nothing": None,
+        "all are done": None,
+        "none": None,
+    }
+
+
+def test_an_age_is_rounded_up_from_three_quarters_of_a_unit(script):
+    hour, day = 3600, 86_400
+    given = {
+        30: "just now",
+        60: "1 minute ago",
+        59 * 60: "59 minutes ago",
+        hour + 44 * 60: "1 hour ago",
+        hour + 45 * 60: "2 hours ago",
+        day + 17 * hour: "yesterday",
+        day + 18 * hour: "2 days ago",
+    }
+    found = script(f"""
+        const {{ relative }} = await load("parts/dates");
+        const then = Date.parse("2026-03-01T12:00:00Z");
+        return {json.dumps(list(given))}.map((seconds) =>
+            relative("2026-03-01T12:00:00Z", then + 1000 * seconds));
+    """)
+    assert dict(zip(given, found, strict=True)) == given

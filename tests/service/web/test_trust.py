@@ -161,7 +161,7 @@ def test_probes_that_were_started_are_stopped(window, service):
         stop.click()
         made = read_answer(service, "/v1/probes?dataset=halted/test")["items"][0]
         assert made["status"] == "queued"  # it asks once more
-        started.locator("button:has-text('Really stop?')").click()
+        page.get_by_role("dialog").get_by_role("button", name="Stop it").click()
         started.locator(".badge").wait_for(state="detached")
         made = read_answer(service, "/v1/probes?dataset=halted/test")["items"][0]
         assert made["status"] == "canceled"

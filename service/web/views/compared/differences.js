@@ -46,8 +46,13 @@ export const imageRow = ({ image, a, b, scores, exchanges }, metric) => ({
   ...(scores[metric] ?? { a: null, b: null, difference: null }),
 });
 
-/** @param {Child[]} heads Of A, B, the difference, and both captions. @param {() => string} metric @param {(row: ImageRow) => string} placeOf @returns {Column<ImageRow>[]} */
-export const imageColumns = ([a, b, difference, captionA, captionB], metric, placeOf) => [
+/** @param {Child[]} heads Of A, B, the difference, and both captions. @param {() => string} metric @param {(row: ImageRow) => string} placeOf @param {string[]} [sides] Before captions, where no head stands above them. @returns {Column<ImageRow>[]} */
+export const imageColumns = (
+  [a, b, difference, captionA, captionB],
+  metric,
+  placeOf,
+  [sideA, sideB] = ["A", "B"],
+) => [
   { head: "Image", kind: "name", cell: (row) => h("a.main", { href: placeOf(row) }, row.image) },
   { head: a, kind: "number", cell: (row) => number(row.a, metric()) },
   { head: b, kind: "number", cell: (row) => number(row.b, metric()) },
@@ -57,8 +62,8 @@ export const imageColumns = ([a, b, difference, captionA, captionB], metric, pla
     phone: "value",
     cell: (row) => h("strong", signed(row.difference, metric())),
   },
-  captionColumn(captionA, "A", ({ captions }) => captions),
-  captionColumn(captionB, "B", ({ captions: [a, b] }) => [b, a]),
+  captionColumn(captionA, sideA, ({ captions }) => captions),
+  captionColumn(captionB, sideB, ({ captions: [a, b] }) => [b, a]),
 ];
 
 /** @param {Child} head @param {string} side @param {(row: ImageRow) => [string, string]} captionsOf This side's, then the other's. @returns {Column<ImageRow>} */

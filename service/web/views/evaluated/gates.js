@@ -5,18 +5,20 @@ import { section } from "../../parts/layout.js";
 import { titleOf } from "../../parts/metrics.js";
 import { number } from "../../parts/numbers.js";
 import { imagePlace } from "../../parts/places.js";
+import { gateName, gateReason } from "../../parts/sentences.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
-import { intervalBar } from "../../plots/intervals.js";
+import { axis, intervalBar, markLabel } from "../../plots/intervals.js";
 import { extent, padded } from "../../plots/scale.js";
 import { differenceTable, imageColumns, imageRow } from "../compared/differences.js";
 
 /** @typedef {Schemas["Gate"]} Gate */
 
 /** Why it was decided so: of a difference in words, else as the service tells it, without ids. @param {Gate} gate @param {(id: string) => string} nameOf */
-function reasonOf({ scores, detail }, nameOf) {
+function reasonOf(gate, nameOf) {
+  const { scores } = gate;
   const [metric, first] = Object.entries(scores).find(([, { difference }]) => difference !== null) ?? [];
-  if (!metric || !first) return detail?.replace(/ \(ev_[^()]*\)/g, "") ?? null;
+  if (!metric || !first) return gateReason(gate);
   const margin = first.margin === null ? "" : `; its margin is ${number(first.margin, metric)}`;
   return `Against ${first.evaluation ? nameOf(first.evaluation) : "its baseline"}${margin}.`;
 }
@@ -56,19 +58,22 @@ function gateTable(gate, run, told) {
   ];
   return h(
     "article.gate",
-    h("h3", h("code", gate.gate), " ", badge(gate.verdict)),
+    h("h3", h("span", { title: gate.gate }, gateName(gate.gate)), " ", badge(gate.verdict)),
     reasons.map((reason) => reason && !told?.includes(reason) && h("p.quiet", reason)),
     differenceTable(rows, {
-      name: `Table of the gate ${gate.gate}`,
+      name: `Table of the gate ${gateName(gate.gate)}`,
       heads: ["Score", "Baseline", "Difference"],
       bar: {
-        head: "Against the margin",
-        cell: ({ metric, difference, interval, margin }) =>
-          difference !== null &&
-          intervalBar({ value: difference, interval }, range, {
-            metric,
-            marks: { "no difference": 0, "the margin": margin },
-          }),
+        head: ["Against the margin", axis(range)],
+        cell: ({ metric, higher, difference, interval, margin }) =>
+          difference !== null && [
+            intervalBar({ value: difference, interval }, range, {
+              metric,
+              marks: { "no difference": 0, "the margin": margin },
+            }),
+            margin !== null &&
+              markLabel(`margin ${number(higher ? -margin : margin, metric)}`, margin, range),
+          ],
       },
       aboutOf: () => ({ dataset: run.dataset }),
     }),
@@ -88,6 +93,7 @@ export function fallenImages(id, drops) {
         ["Here", "Baseline", "Difference", "Caption here", "Caption of the baseline"],
         () => metric,
         ({ image }) => imagePlace(id, image, { with: baseline }),
+        ["Here:", "Baseline:"],
       ),
     }),
   );

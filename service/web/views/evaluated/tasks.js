@@ -3,20 +3,21 @@
 import { h } from "../../core/dom.js";
 import { folded } from "../../parts/layout.js";
 import { duration } from "../../parts/numbers.js";
+import { plural } from "../../parts/sentences.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
 import { attemptOf, shareOf } from "../tasks.js";
 
 /** @typedef {Schemas["RunTask"]} Task */
 
-/** Folded when there is nothing to wait for or to mend. @param {Evaluation} run */
-export function allTasks({ tasks: list, status }) {
-  if (status !== "succeeded") return tasks(list);
-  return folded(`${list.length} tasks, all done`, tasks(list));
+/** Folded when there is nothing to wait for or to mend. @param {Evaluation} run @param {() => number} age Seconds since it was read. */
+export function allTasks({ tasks: list, status }, age) {
+  if (status !== "succeeded") return tasks(list, age);
+  return folded(`${plural(list.length, "task")}, all done`, tasks(list, age));
 }
 
-/** @param {readonly Task[]} list */
-const tasks = (list) =>
+/** @param {readonly Task[]} list @param {() => number} age */
+const tasks = (list, age) =>
   table(list, {
     name: "Table of tasks",
     columns: [
@@ -35,10 +36,14 @@ const tasks = (list) =>
         phone: "below",
         cell: (task) => [progress(task), h("span.sub", toldOf(task, list))],
       },
-      { head: "Time", kind: "number", cell: ({ seconds }) => duration(seconds) },
+      { head: "Time", kind: "number", cell: (task) => duration(lasted(task, age())) },
       { head: "Attempts", kind: "number", cell: ({ attempts }) => attempts },
     ],
   });
+
+/** Seconds of its attempt, so far if it runs. @param {Task} task @param {number} age */
+const lasted = ({ status, seconds }, age) =>
+  seconds !== null && status === "running" ? seconds + age : seconds;
 
 /** Whether it was not tried, since a task that it needs failed. @param {Task["error"]} error */
 const isSkipped = (error) => error?.code === "needs_failed";
