@@ -12,16 +12,24 @@ import { metricName } from "../parts/metrics.js";
 import { evaluationLink, nameOrId } from "../parts/names.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
-import { fallSize, homeSentence, repeatedIn, runningOf } from "../parts/sentences.js";
-import { allAnswered, badge, loading, refusalOf } from "../parts/states.js";
+import {
+  fallSize,
+  gateName,
+  gateReason,
+  homeSentence,
+  plural,
+  repeatedIn,
+  runningOf,
+} from "../parts/sentences.js";
+import { allAnswered, badge, loading, refusalOf, verdictBadge } from "../parts/states.js";
 import { table } from "../parts/table.js";
-import { trainingCards } from "./trainings.js";
+import { collapsedOf, trainingCards } from "./trainings.js";
 
 /** @typedef {Schemas["AttentionItem"]} Attention */
 /** @typedef {Attention & { checkpoints: number }} Row `checkpoints`: of one training run, of which this is the latest. */
 
 const METRICS = ["cider_d", "meteor"];
-const MOST = 20; // evaluations of a page
+const MOST = 10; // evaluations of a page
 const MOST_COUNTED = 50; // of those that run, and of those that are queued
 const MOST_ATTENTION = 50;
 const FIRST_ATTENTION = 6;
@@ -69,10 +77,10 @@ export function home() {
         const others = () => [
           () =>
             trainings.answer.value?.items.length > 0 &&
-            section("Training runs", trainingCards(trainings.answer.value.items)),
+            section("Training runs", trainingCards(trainings.answer.value.items, collapsedOf(items.value))),
           () => !isEmpty.value && section("Latest evaluations", latestTable(latest)),
-          section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),
           () => !isEmpty.value && section("Score something", dropPlace()),
+          section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),
         ];
         return () => (isEmpty.value && !begin.value ? loading() : unread(first));
       }),
@@ -187,8 +195,10 @@ function reason({ fall, gate, caption, error, checkpoints }) {
   if (gate) {
     const { difference, metric, interval: ends, detail } = gate;
     const told =
-      metric && difference !== null ? `${signed(difference, metric)} ${interval(ends, metric)}` : detail;
-    return [gate.gate, told].filter(Boolean).join(": ");
+      metric && difference !== null
+        ? `${signed(difference, metric)} ${interval(ends, metric)}`
+        : gateReason({ detail, scores: {} });
+    return [gateName(gate.gate), told].filter(Boolean).join(": ");
   }
   if (!caption) return error?.detail;
   return [`${repeatedIn(caption)}: `, h("bdi", caption.text)];
@@ -215,7 +225,7 @@ function latestTable(latest) {
 /** What it does now and for how long, or how it ended. @param {Evaluation} run */
 function state({ status, verdict, tasks }) {
   const task = status === "running" && tasks.find((each) => each.status === "running");
-  if (!task) return [badge(status), " ", verdict && badge(verdict)];
+  if (!task) return [badge(status), " ", verdictBadge(verdict)];
   return h("span.badge.running", `running: ${runningOf(task)}`);
 }
 
@@ -241,7 +251,7 @@ const datasetCards = (items) =>
               h(
                 "div.row",
                 h("a", { href: splitPlace(name, split) }, split),
-                h("span.quiet", `${count(images)} images`),
+                h("span.quiet", plural(images, "image")),
               ),
             ),
           ),

@@ -15,7 +15,7 @@ import { byName } from "../parts/names.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { comparePlace, evaluationPlace, splitCrumbs, splitPlace } from "../parts/places.js";
 import { bestStep, fallSign, fallSize, trainingSentence, worstFalls } from "../parts/sentences.js";
-import { allAnswered, badge, refusalOf } from "../parts/states.js";
+import { allAnswered, badge, refusalOf, verdictBadge } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
 import { table } from "../parts/table.js";
 import { curves, newCursor } from "../plots/curves.js";
@@ -366,7 +366,7 @@ function stepsTable({ steps, metrics, choose }) {
           cell: ({ status, verdict, collapsed }) => [
             badge(status),
             collapsed && [" ", badge("collapsed")],
-            verdict && [" ", badge(verdict)],
+            verdict && [" ", verdictBadge(verdict)],
           ],
         },
         ...metrics.value.map((metric, at) => scoreColumn(metric, at === 0, steps)),

@@ -10,7 +10,7 @@ import { titleOf } from "../../parts/metrics.js";
 import { probability, count, interval, signed } from "../../parts/numbers.js";
 import { captionsPlace, comparePlace, evaluationPlace, imagePlace } from "../../parts/places.js";
 import { plural, worstFalls } from "../../parts/sentences.js";
-import { answered, badge, refusalOf } from "../../parts/states.js";
+import { answered, badge, refusalOf, verdictBadge } from "../../parts/states.js";
 import { differing } from "../../parts/words.js";
 import { comparison } from "../compared/comparison.js";
 import { hasPictures, thumbnail } from "../pictures.js";
@@ -69,7 +69,7 @@ function details(of, item) {
   return [
     h(
       "div.row",
-      h("h2", `Step ${count(item.step)} `, badge(item.status), " ", item.verdict && badge(item.verdict)),
+      h("h2", `Step ${count(item.step)} `, badge(item.status), " ", verdictBadge(item.verdict)),
       h("button", { type: "button", "aria-label": "Close the details", onclick: close }, "×"),
     ),
     h(
