@@ -50,8 +50,9 @@ def build_leaderboard(
         page = _read_page(connection, found, asked, limit, cursor)
         facts = _facts(connection, found, asked, beside, page.rows)
         first = next(iter(_best(connection, found, asked, 0, None)), None)
-        is_later = cursor is not None or first is None
-        firsts = {} if is_later else _find_firsts(connection, found, asked, beside, first.run_id)
+        firsts: dict[str, str] = {}
+        if first is not None and cursor is None:
+            firsts = _find_firsts(connection, found, asked, beside, first.run_id)
         references = _find_references(connection, found, asked)
     return Leaderboard(
         **_described(found, asked, facts),
