@@ -25,7 +25,7 @@ from service.runs.score_boards import BoardMatch, BoardQuery, BoardScores, find_
 from service.stored import datasets
 
 _BOARD, _HISTORY = "leaderboard", "history"
-_SHOWN = ("run_id", "value", "low", "high", "place", "created_at", "draws_id")
+_SHOWN = ("run_id", "value", "low", "high", "place", "created_at", "draws_id", "same")
 _ORDER = ("place", "created_at", "run_id")
 _STEP = re.compile(r"[0-9]+(\.[0-9]+)?$")  # at the end of a label
 _AGAINST_FIRST = (
@@ -34,6 +34,7 @@ _AGAINST_FIRST = (
 )
 _COMMIT = 7  # digits of a commit that are shown
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
+_MOST_EQUAL = 20  # evaluations named beside a row that they share
 
 
 def build_leaderboard(
@@ -49,6 +50,7 @@ def build_leaderboard(
         beside = score_boards.find_boards_beside(connection, pinned, asked)
         page = _read_page(connection, found, asked, limit, cursor)
         facts = _facts(connection, found, asked, beside, page.rows)
+        equal = _find_equal(connection, found, asked, page.rows)
         first = next(iter(_best(connection, found, asked, 0, None)), None)
         firsts: dict[str, str] = {}
         if first is not None and cursor is None:
@@ -57,7 +59,7 @@ def build_leaderboard(
     return Leaderboard(
         **_described(found, asked, facts),
         **references,
-        items=[] if first is None else _standings(page, first, asked, facts),
+        items=[] if first is None else _standings(page, first, asked, facts, equal),
         next=page.following,
         firsts=firsts,
         detectable=None
@@ -77,9 +79,14 @@ def build_leaderboard_table(parts: ServiceParts, asked: BoardQuery) -> list[Sequ
         beside = score_boards.find_boards_beside(connection, pinned, asked)
         page = _read_page(connection, found, asked)
         facts = _facts(connection, found, asked, beside, page.rows)
+        equal = _find_equal(connection, found, asked, page.rows)
         first = next(iter(_best(connection, found, asked, 0, None)), None)
-    standings = [] if first is None else _standings(page, first, asked, facts)
-    heads = [("rank", "tied", "name"), *map(_tabulate_head, standings)]
+    standings = [] if first is None else _standings(page, first, asked, facts, equal)
+    board = str(pinned.out), asked.metric
+    heads = [
+        ("dataset", "metric", "rank", "tied", "equal", "name"),
+        *((*board, *_tabulate_head(each)) for each in standings),
+    ]
     tests = [_AGAINST_FIRST, *map(_tabulate_test, standings)]
     scores = _tabulate(standings, asked.beside)
     return [(*head, *row, *test) for head, row, test in zip(heads, scores, tests, strict=True)]
@@ -87,11 +94,11 @@ def build_leaderboard_table(parts: ServiceParts, asked: BoardQuery) -> list[Sequ
 
 def _tabulate_head(standing: Standing) -> tuple[object, ...]:
     name = _name_evaluation(standing.evaluation, standing.labels)
-    return standing.rank, standing.tied, name
+    return standing.rank, standing.tied, standing.equal, name
 
 
 def _tabulate_test(standing: Standing) -> tuple[object, ...]:
-    """The cells of _AGAINST_FIRST."""
+    """The cells of _AGAINST_FIRST; the first itself is tested against none."""
     test = standing.against_first
     if test is None:
         return standing.tied_with_first, None, None, None, None
@@ -189,7 +196,11 @@ def _name_evaluation(identity: str, marks: Mapping[str, str]) -> str:
 
 
 def _standings(
-    page: _BoardPage, first: Row[Any], asked: BoardQuery, facts: "_EvaluationFacts"
+    page: _BoardPage,
+    first: Row[Any],
+    asked: BoardQuery,
+    facts: "_EvaluationFacts",
+    equal: Mapping[int, "_EqualScores"],
 ) -> list[Standing]:
     sign = catalogue.find_metric(asked.metric).sign
     return [
@@ -198,9 +209,42 @@ def _standings(
             **_scored(row, facts),
             tied_with_first=ranking.is_tied_with_first(first, row, page.known),
             against_first=ranking.compare_with_first(first, row, page.known, sign),
+            equal=equal[row.same].many,
+            equal_ones=equal[row.same].named,
         )
         for row, rank in zip(page.rows, page.ranks, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class _EqualScores:
+    """Evaluations that share a row with the one that is listed, the first submitted first."""
+
+    many: int
+    named: list[str]  # ids
+
+
+def _find_equal(
+    connection: Connection, found: BoardMatch, asked: BoardQuery, rows: Iterable[Row[Any]]
+) -> dict[int, _EqualScores]:
+    """The others with the score of each row, by its `same`."""
+    equal = {row.same: _EqualScores(0, []) for row in rows}
+    age = score_rows.c.created_at, score_rows.c.run_id
+    for these in in_batches(equal):
+        alike = (
+            _listed(connection, found, asked)
+            .where(score_rows.c.same.in_(these))
+            .add_columns(
+                sa.func.row_number().over(partition_by=score_rows.c.same, order_by=age).label("at"),
+                sa.func.count().over(partition_by=score_rows.c.same).label("many"),
+            )
+            .subquery()
+        )
+        others = sa.select(alike).where(alike.c.at.between(2, _MOST_EQUAL + 1))
+        for row in connection.execute(others.order_by(alike.c.same, alike.c.at)):
+            named = [*equal[row.same].named, row.run_id]
+            equal[row.same] = _EqualScores(row.many - 1, named)
+    return equal
 
 
 def _find_firsts(

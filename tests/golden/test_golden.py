@@ -48,10 +48,12 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         "/body/wording",
         *(f"/body/items/*/{field}" for field in ("nearest", "invented", "missed", "matched")),
     ),
-    # Boards have tests against the first, the best by each metric, and scores to hold them against.
+    # Boards have tests against the first, the best by each metric, scores to hold them against, and
+    # tell which evaluations share a row.
     "leaderboard *": (
         *(f"/body/{field}" for field in ("detectable", "firsts", "references", "constant_caption")),
         *(f"/body/items/*/{field}" for field in ("tied_with_first", "against_first")),
+        *(f"/body/items/*/{field}" for field in ("equal", "equal_ones")),
     ),
     "correlations *": ("/body/none_because",),
     # Images of comparisons have the words exchanged.

@@ -126,10 +126,14 @@ export function evaluationSentence({ run, board }) {
 
 /** Its rank, and the first of the leaderboard, if it is on this page of it. @param {Evaluation} run @param {Schemas["Leaderboard"] | null | undefined} board */
 function rankOf({ id, dataset }, board) {
-  const own = board?.items.find(({ evaluation }) => evaluation === id);
+  const own = board?.items.find(
+    ({ evaluation, equal_ones: others }) => evaluation === id || others.includes(id),
+  );
   if (!board || !own) return "";
   const [first] = board.items;
   const { name, split } = dataset;
+  if (own.evaluation !== id)
+    return `Its ${titleOf(board.metric)} equals that of ${isolated(nameOrId(own.labels, own.evaluation))}, which stands for it on the leaderboard of ${name}/${split}: rank ${count(own.rank)}.`;
   if (own === first)
     return `It leads ${name}/${split}${own.tied ? ", but others cannot be told apart from it" : ""}.`;
   const leader = isolated(nameOrId(first.labels, first.evaluation));
@@ -243,8 +247,8 @@ function references({ health }, metric) {
   return told.length > 0 && `On this split ${told.join(", ")}.`;
 }
 
-/** @param {Schemas["Leaderboard"]} board Its first page. */
-export function leaderboardSentence(board) {
+/** @param {Schemas["Leaderboard"]} board Its first page. @param {Set<string>} [collapsed] Evaluations that say one caption for most images. */
+export function leaderboardSentence(board, collapsed = new Set()) {
   const [first] = board.items;
   if (!first) return null;
   const metric = board.metric;
@@ -260,10 +264,13 @@ export function leaderboardSentence(board) {
   );
   const preferred = others
     .filter(([, id]) => nameById.has(id))
-    .map(([name, id]) => `${titleOf(name)} is best for ${nameById.get(id)}`);
+    .map(([name, id]) => `${titleOf(name)} puts ${nameById.get(id)} first`);
+  const repeating = board.items.filter(({ evaluation }) => collapsed.has(evaluation)).length;
   const details = [
+    repeating > 0 &&
+      `${plural(repeating, "system")} ${repeating === 1 ? "says" : "say"} one caption for most images.`,
     typeof board.detectable === "number" &&
-      `A difference of ${number(board.detectable, metric)} would be found 4 times in 5.`,
+      `On these images, a real difference of ${number(board.detectable, metric)} is found 4 times in 5.`,
     preferred.length > 0 && `${listed(preferred)}.`,
   ];
   if (board.items.length === 1)

@@ -43,9 +43,9 @@ phone.addEventListener("change", () => (isPhone.value = phone.matches));
 /**
  * @template T
  * @param {readonly T[] | { value: readonly T[] }} items A signal's rows are followed.
- * @param {{ name: string, columns: Column<T>[] | (() => Column<T>[]), keyOf?: (row: T) => string | number, tone?: (row: T) => string | null, window?: Window<T>, above?: () => T[], below?: () => T[] }} how `above`, `below`: rows that are none of the items, and are not counted.
+ * @param {{ name: string, columns: Column<T>[] | (() => Column<T>[]), keyOf?: (row: T) => string | number, tone?: (row: T) => string | null, window?: Window<T>, above?: () => T[] }} how `above`: rows that are none of the items, and are not counted.
  */
-export function table(items, { name, columns, keyOf, tone, window: windowOf, above, below }) {
+export function table(items, { name, columns, keyOf, tone, window: windowOf, above }) {
   const rows = () => ("value" in items ? items.value : items);
   const listed = computed(() => (typeof columns === "function" ? columns() : columns));
   const keys = new Map();
@@ -88,7 +88,6 @@ export function table(items, { name, columns, keyOf, tone, window: windowOf, abo
         ),
     ),
     seen && space(() => (rows().length - seen.last.value) * seen.row.value),
-    () => below?.().map((item) => rowOf(() => item)),
   );
   frame.append(
     h(

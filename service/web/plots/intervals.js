@@ -7,7 +7,7 @@ import { clamped, isOutside, linear, padded, ticks, usualExtent } from "./scale.
 const WIDTH = 190;
 const HEIGHT = 18;
 const EDGE = 8;
-const LABELS = 3.5; // of an axis, about
+const LABELS = 4; // of an axis, about
 
 /** @typedef {import("./scale.js").Range} Range */
 /** @typedef {import("./scale.js").Scale} Scale */
@@ -32,7 +32,7 @@ export const line = (name, x, height, title) =>
 export const band = (name, [from, to], y, height) =>
   s("rect", { class: name, x: from, y, width: Math.max(1, to - from), height, rx: 3 });
 
-/** Three or four, where round values allow it. @param {Range} range */
+/** Three to five, where round values allow it. @param {Range} range */
 const ticksOf = (range) =>
   [2, 3, 4, 5, 6, 8]
     .map((many) => ticks(range, many))

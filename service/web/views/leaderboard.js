@@ -7,6 +7,7 @@ import { onChange } from "../core/live.js";
 import { computed, signal } from "../core/signals.js";
 import { change, place, queries, query } from "../core/urls.js";
 import { adder, filterChip } from "../parts/chips.js";
+import { copyLink } from "../parts/command.js";
 import { viewHead } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
@@ -14,14 +15,16 @@ import { comparePlace, splitTabs } from "../parts/places.js";
 import { leaderboardSentence } from "../parts/sentences.js";
 import { allAnswered, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
-import { boardColumns, referenceRows, rowTone } from "./boards/columns.js";
+import { boardColumns, referencesOf, rowTone } from "./boards/columns.js";
 import { csvChip } from "./downloads.js";
+import { collapsedOf } from "./trainings.js";
 
 /** @typedef {import("./boards/columns.js").BoardRow} Row */
 /** @typedef {import("./boards/columns.js").Board} Board */
 
 const PAGE = 200;
-const ROW_HEIGHT = { wide: 52, narrow: 70 };
+const ROW_HEIGHT = { wide: 52, narrow: 92 };
+const ATTENTION = "/v1/attention?limit=100";
 const LATEST = 10; // evaluations that tell which metrics there are, asked for once the board is there
 const BESIDE = "meteor,bleu_4"; // columns, where nobody has chosen others
 const NONE = "none";
@@ -49,7 +52,9 @@ export function leaderboard(name, split) {
     () => board.answer.value && place("/v1/evaluations", { dataset, status: "succeeded", limit: LATEST }),
   );
   const labels = resource(() => place("/v1/labels", { dataset }));
-  const { isOlder, refresh } = newerScores(board);
+  const attention = resource(() => ATTENTION);
+  const collapsed = computed(() => collapsedOf(attention.answer.value?.items ?? []));
+  const { isOlder, refresh } = newerScores(board, attention.refresh);
   const selection = compared(() => board.items.value);
   const metrics = computed(() =>
     others.value.filter(
@@ -62,7 +67,7 @@ export function leaderboard(name, split) {
     change({ metric: chosen, metrics: columns.join(","), signature: null, order: null });
   };
   const isThere = computed(() => board.answer.value !== null || board.refused.value !== null);
-  const of = { board, metric, metrics, order, rank, ...selection };
+  const of = { board, metric, metrics, order, rank, collapsed, ...selection };
   return {
     title: dataset,
     crumbs: () => [[dataset]],
@@ -71,10 +76,12 @@ export function leaderboard(name, split) {
       viewHead({
         name: dataset,
         sentence: () =>
-          board.answer.value && order.value === "rank" ? leaderboardSentence(board.answer.value) : null,
+          board.answer.value && order.value === "rank"
+            ? leaderboardSentence(board.answer.value, collapsed.value)
+            : null,
         tabs: () => isThere.value && splitTabs(name, split),
       }),
-      allAnswered([board, labels], () => [
+      allAnswered([board, labels, attention], () => [
         () => refusalOf(board),
         h(
           "div.bar",
@@ -89,6 +96,7 @@ export function leaderboard(name, split) {
               h("button.chip.on", { type: "button", onclick: refresh }, "Newer scores: show them"),
             selection.chips,
             csvChip(() => asked.value, `${name}-${split}-${metric.value}`),
+            copyLink(),
           ),
         ),
         selection.dialog,
@@ -97,7 +105,7 @@ export function leaderboard(name, split) {
           columns: boardColumns(of),
           keyOf: (item) => item.evaluation,
           tone: rowTone(of),
-          ...referenceRows(of),
+          above: () => referencesOf(of),
           window: {
             what: "evaluations",
             more: board.more,
@@ -116,12 +124,13 @@ export function leaderboard(name, split) {
   };
 }
 
-/** A long list stays as it is until its reader asks for what is newer. @param {ReturnType<typeof pages>} board */
-function newerScores(board) {
+/** A long list stays as it is until its reader asks for what is newer. @param {ReturnType<typeof pages>} board @param {() => void} refreshStates */
+function newerScores(board, refreshStates) {
   const isOlder = signal(false);
   const refresh = () => {
     isOlder.value = false;
     board.refresh();
+    refreshStates();
   };
   onChange((told) => {
     if (told && told.status !== "succeeded") return;
@@ -236,7 +245,7 @@ function compared(items) {
     ids.value.map((id) => filterChip(nameOf(id), () => mark(without(id)))),
     ids.value.length === 2
       ? h("a.chip.on", { href: comparePlace(ids.value[0], ids.value[1]) }, "Compare 2")
-      : h("button.chip", { disabled: true, title: "Mark two evaluations first" }, "Compare 2"),
+      : h("button.chip", { disabled: true }, "Select two to compare"),
   ];
   const isMarked = (/** @type {string} */ id) => ids.value.includes(id) || third.value === id;
   return { choose, isMarked, chips, dialog };

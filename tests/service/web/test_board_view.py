@@ -101,14 +101,14 @@ def test_of_a_third_mark_one_says_which_of_the_two_it_replaces(window, odd):
 
 
 def test_each_column_tells_its_own_scale(window, service, odd):
-    """And the axis says of which metric it is."""
+    """From its lowest to its highest value; and the axis says of which metric it is."""
     page = _open(window)
     items = read_answer(service, f"{BOARD}&metric=cider_d&metrics=meteor,bleu_4")["items"]
     for metric, title in (("meteor", "METEOR"), ("bleu_4", "BLEU-4")):
         values = [each["scores"][metric]["value"] for each in items]
         scale = page.locator("thead th", has_text=title).locator(".sub").inner_text()
         low, high = map(float, scale.split(" – "))
-        assert min(values) - 5e-4 <= low < high <= max(values) + 5e-4
+        assert (low, high) == pytest.approx((min(values), max(values)), abs=5e-4)
     assert page.locator("thead .scaled:has(svg)").inner_text().startswith("CIDEr-D, 95 %")
 
 
@@ -164,14 +164,14 @@ def test_what_is_not_told_apart_from_the_first_has_one_bracket(window, service, 
         assert row.locator("td").first.inner_text() == f"{item['rank']}{'=' * item['tied']}"
 
 
-def test_references_stand_above_and_below_and_are_not_counted(window, service, odd, probed):
+def test_references_stand_above_and_are_not_counted(window, service, odd, probed):
     page = _open(window)
     board = read_answer(service, f"{BOARD}&metric=cider_d&metrics=meteor,bleu_4")
     rows = page.locator(".windowed tbody tr:not(.space)")
     kinds = rows.evaluate_all("all => all.map((row) => row.classList.contains('reference'))")
-    assert kinds == [True, *[False] * len(SHARES), True]
-    ends = (rows.first, "human", "people"), (rows.last, "constant", "one sentence")
-    for row, key, name in ends:
+    assert kinds == [True, True, *[False] * len(SHARES)]
+    both = (rows.first, "human", "people"), (rows.nth(1), "constant", "one sentence")
+    for row, key, name in both:
         shown = row.locator("td.number").all_inner_texts()
         value = board["references"][key]["cider_d"]
         assert float(shown[1]) == pytest.approx(value, abs=5e-4)
@@ -183,12 +183,63 @@ def test_references_stand_above_and_below_and_are_not_counted(window, service, o
         assert reasons.all_inner_texts() == ["–"] * len(missing)
         assert row.locator("th").inner_text().startswith(name)
         assert row.locator("input, a").count() == 0
-    assert board["constant_caption"] in rows.last.inner_text()
+    assert board["constant_caption"] in rows.nth(1).inner_text()
+    marks = _row(page, "b").locator(".interval .mark")
+    titles = marks.evaluate_all("all => all.map((each) => each.textContent)")
+    constant = board["references"]["constant"]["cider_d"]
+    assert f"one sentence for every image {constant:.3f}" in titles
     assert page.locator(".windowed table").get_attribute("aria-rowcount") == str(len(SHARES) + 1)
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.textContent") == "people"  # the system
     reach = page.locator(".interval text").all_text_contents()
     assert max(map(float, reach)) < board["items"][0]["value"]  # the scale is that of most systems
+
+
+def test_only_a_lead_that_is_shown_is_green(window, service, odd):
+    for metric in ("cider_d", "bleu_4"):
+        page = _open(window, f"?metric={metric}")
+        items = read_answer(service, f"{BOARD}&metric={metric}")["items"]
+        leads = not any(each["tied_with_first"] for each in items)
+        assert page.locator("td.best").count() == leads
+
+
+def test_systems_that_say_one_caption_for_most_images_are_marked(window, service, odd):
+    page = _open(window)
+    reached = read_answer(service, "/v1/attention?limit=100")["items"]
+    repeating = {each["evaluation"] for each in reached if each["kind"] == "collapsed"}
+    marked = page.locator("tr:has(.badge.collapsed) a.main").evaluate_all(
+        "all => all.map((a) => a.href.split('/').pop())"
+    )
+    assert set(marked) == repeating & set(odd.values()) == {odd[name] for name in "abc"}
+    assert "3 systems say one caption for most images." in page.locator(".lead").inner_text()
+
+
+def test_evaluations_that_share_a_row_are_told_and_have_its_rank(window, service):
+    with service.client() as client:
+        assert client.put("/v1/datasets/shared", content=bundle(6, seed=9)).status_code == 201
+        ids = [
+            submitted(
+                client,
+                dataset="shared/test",
+                captions=[{"image": f"{at}.jpg", "caption": said} for at in range(6)],
+                labels={"file": name},
+                postgen=["cider_d", "bleu"],
+            )
+            for name, said in (("one", "w3 w4"), ("two", "w3 w4"), ("three", "w5"))
+        ]
+    page = window.open("/ui/datasets/shared/test")
+    page.click("button:text-is('+1 equal')")
+    named = page.locator("[popover]:popover-open li a")
+    named.first.wait_for()
+    assert named.all_inner_texts() == ["two"]
+    assert named.first.get_attribute("href") == f"/ui/evaluations/{ids[1]}"
+    board = read_answer(service, "/v1/datasets/shared/leaderboard?split=test")
+    rank = next(each["rank"] for each in board["items"] if each["evaluation"] == ids[0])
+    page = window.open(f"/ui/evaluations/{ids[1]}")
+    told = (
+        f"equals that of one, which stands for it on the leaderboard of shared/test: rank {rank}."
+    )
+    page.locator(".lead", has_text=told).wait_for()
 
 
 def _await_order(page, items):
@@ -232,10 +283,9 @@ def test_metrics_are_chosen_from_what_there_is(window, service, odd):
     adder.select_option("bleu_1")
     page.wait_for_selector("thead .metric:text-is('BLEU-1')")
     board = read_answer(service, f"{BOARD}&metric=cider_d&metrics=bleu_1")
-    best = board["firsts"]["bleu_1"]
-    value = next(each for each in board["items"] if each["evaluation"] == best)
-    shown = page.locator("td.best").last
-    assert float(shown.inner_text()) == pytest.approx(value["scores"]["bleu_1"]["value"], abs=5e-4)
+    values = [each["scores"]["bleu_1"]["value"] for each in board["items"]]
+    shown = [float(row.locator("td.number").last.inner_text()) for row in system_rows(page).all()]
+    assert shown == pytest.approx(values, abs=5e-4)
     page.get_by_role("button", name="Leave out BLEU-1").click()
     page.wait_for_selector("thead .metric:text-is('BLEU-1')", state="detached")
     page.click(".chip.pair button:text-is('METEOR')")
@@ -311,8 +361,10 @@ def test_a_board_on_a_phone_is_cards(chromium, service, odd):
         assert float(seen[2]) == pytest.approx(second["value"], abs=5e-4)
         state = "not told apart" if second["tied_with_first"] else "worse"
         meteor = second["scores"]["meteor"]["value"]
-        assert seen[3].startswith(state)
-        assert f"METEOR {meteor:.3f}" in seen[3]
+        assert seen[3].startswith(f"collapsed · {state}")
+        assert f"METEOR\xa0{meteor:.3f}" in seen[3]
+        lines = row.locator(".state").evaluate("each => [each.scrollHeight, each.clientHeight]")
+        assert lines[0] == lines[1]  # all of it is seen
         box, name = (row.locator(each).bounding_box() for each in ("input", "a.main"))
         assert box["x"] + box["width"] <= name["x"]
         seen = row.locator(".phone-mark").evaluate("cell => cell.clientWidth")

@@ -52,6 +52,8 @@ def _standing(name, value, rank, **more):
         "rank": rank,
         "tied": False,
         "scores": {},
+        "equal": 0,
+        "equal_ones": [],
         **more,
     }
 
@@ -111,7 +113,8 @@ def test_a_leaderboard_tells_what_it_can_show_and_other_metrics_firsts(told):
         items, detectable=0.0204, firsts={"cider_d": "ev_a", "meteor": "ev_b", "spice": "ev_a"}
     )
     (found,) = told("leaderboardSentence", full)
-    assert found[1] == ("A difference of 0.020 would be found 4 times in 5. METEOR is best for b.")
+    shown = "On these images, a real difference of 0.020 is found 4 times in 5."
+    assert found[1] == f"{shown} METEOR puts b first."
     alone, empty = told("leaderboardSentence", _board(items[:1]), _board([]))
     assert alone == ["a is the only system here: CIDEr-D 0.500 [0.470, 0.530].", ""]
     assert empty is None
@@ -794,11 +797,13 @@ def test_the_rank_of_an_evaluation_is_told_where_the_board_has_it(told):
     dataset = {"name": "tiny", "split": "test"}
     run = _run(id="ev_b", scores={"cider_d": _score(0.393)}, dataset=dataset)
     leader, own = _standing("a", 0.5, 1), _standing("b", 0.393, 2)
+    equal = _standing("c", 0.393, 2, equal=1, equal_ones=["ev_b"])
     boards = [
         _board([leader, own]),
         _board([leader, own | {"rank": 1, "tied": True}]),
         _board([own | {"rank": 1}, leader]),
         _board([own | {"rank": 1, "tied": True}, leader]),
+        _board([leader, equal]),
         _board([leader]),
         None,
     ]
@@ -809,6 +814,10 @@ def test_the_rank_of_an_evaluation_is_told_where_the_board_has_it(told):
         [value, f"Rank 1 on {where}, shared with others; a leads with 0.500."],
         [value, f"It leads {where}."],
         [value, f"It leads {where}, but others cannot be told apart from it."],
+        [
+            value,
+            "Its CIDEr-D equals that of c, which stands for it on the leaderboard of tiny/test: rank 2.",
+        ],
         [value, ""],
         [value, ""],
     ]

@@ -77,6 +77,13 @@ class Standing(Scored, needs=("rank",)):
         description="null for the first itself, and where one of the two has no draws (see "
         "`ranked_by`)."
     )
+    equal: int = Field(
+        description="Number of other evaluations with this score and the same checkpoint, or of "
+        "captions: they share the row of the one that was submitted first."
+    )
+    equal_ones: list[EvaluationId] = Field(
+        description="The first 20 of these, the first submitted first."
+    )
 
     def to_row(self) -> dict[str, Any]:
         return {"rank": f"{'=' if self.tied else ''}{self.rank}", **super().to_row()}

@@ -1,16 +1,21 @@
-/** The columns of a leaderboard, and the rows of references that stand above and below its systems. */
+/** The columns of a leaderboard, and the rows of references that stand above its systems. */
 
-import { h } from "../../core/dom.js";
+import { ask } from "../../core/api.js";
+import { h, replace } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
+import { place } from "../../core/urls.js";
 import { ago } from "../../parts/dates.js";
+import { explained } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { evaluationLink, nameOf, nameOrId } from "../../parts/names.js";
-import { interval, number, probability, signed } from "../../parts/numbers.js";
+import { count, interval, number, probability, signed } from "../../parts/numbers.js";
+import { evaluationPlace } from "../../parts/places.js";
+import { badge } from "../../parts/states.js";
 import { axis, intervalBar, rangeOf } from "../../plots/intervals.js";
-import { usualExtent } from "../../plots/scale.js";
+import { extent, usualExtent } from "../../plots/scale.js";
 
 /** @typedef {Schemas["Standing"] & { reference?: string, about?: string }} BoardRow `reference`: the name of one that is no system. */
-/** @typedef {{ board: ReturnType<typeof import("../../core/api.js").pages>, metric: { value: string }, metrics: { value: string[] }, order: { value: string }, rank: (metric: string) => void, choose: (row: BoardRow) => void, isMarked: (id: string) => boolean }} Board `metrics`: those beside the one that ranks. */
+/** @typedef {{ board: ReturnType<typeof import("../../core/api.js").pages>, metric: { value: string }, metrics: { value: string[] }, order: { value: string }, collapsed: { value: Set<string> }, rank: (metric: string) => void, choose: (row: BoardRow) => void, isMarked: (id: string) => boolean }} Board `metrics`: those beside the one that ranks. */
 
 const NOT_TOLD = "Not told apart from the first";
 const NAMING = new Set(["file", "run", "step", "epoch", "name"]);
@@ -19,6 +24,9 @@ const NAMING = new Set(["file", "run", "step", "epoch", "name"]);
 export function boardColumns(of) {
   const { board, metric, metrics } = of;
   const range = computed(() => rangeOf(board.items.value));
+  const marks = computed(() =>
+    Object.fromEntries(referencesOf(of).map(({ reference, value }) => [reference, value])),
+  );
   return () => [
     {
       head: h("span", { title: "Rank. The bar joins those that are not told apart from the first." }, "#"),
@@ -29,14 +37,15 @@ export function boardColumns(of) {
           : h("span", { title: row.tied_with_first ? NOT_TOLD : null }, rankOf(row)),
     },
     { head: h("span.hidden", "Compare"), kind: "narrow", phone: "mark", cell: (row) => marker(row, of) },
-    { head: "System", kind: "name", cell: system, sort: nameSorts(of) },
+    { head: "System", kind: "name", cell: (row) => system(row, of), sort: nameSorts(of) },
     scoreColumn(metric.value, of),
     {
       head: h("span.scaled", `${titleOf(metric.value)}, 95 %`, axis(range.value)),
+      kind: "narrow",
       phone: "below",
       cell: (row) => [
-        h("span.on-phone.quiet", stateOnPhone(row, of)),
-        intervalBar(row, range.value, { metric: metric.value }),
+        h("span.on-phone.quiet.state", stateOnPhone(row, of)),
+        intervalBar(row, range.value, { metric: metric.value, marks: row.reference ? {} : marks.value }),
       ],
     },
     ...metrics.value.map((each) => scoreColumn(each, of)),
@@ -44,13 +53,14 @@ export function boardColumns(of) {
   ];
 }
 
-/** The second line of a card: against the first, and the other metrics. @param {BoardRow} row @param {Board} of */
+/** The second line of a card: its state, against the first, and the other metrics. @param {BoardRow} row @param {Board} of */
 const stateOnPhone = (row, of) =>
   [
+    of.collapsed.value.has(row.evaluation) && "collapsed",
     against(row, of),
     ...of.metrics.value
       .filter((each) => typeof row.scores[each]?.value === "number")
-      .map((each) => `${titleOf(each)} ${number(row.scores[each].value, each)}`),
+      .map((each) => `${titleOf(each)}\u00a0${number(row.scores[each].value, each)}`),
   ]
     .filter(Boolean)
     .flatMap((text, at) => (at ? [" · ", text] : [text]));
@@ -59,23 +69,25 @@ const stateOnPhone = (row, of) =>
 const rankOf = ({ rank, tied }) => `${rank}${tied ? "=" : ""}`;
 
 /** The one that ranks, or one beside it. @param {string} each @param {Board} of @returns {Column<BoardRow>} */
-function scoreColumn(each, { board, metric, order, rank }) {
-  const { dataset, signature, beside, higher_is_better: higher, firsts } = board.answer.value ?? {};
+function scoreColumn(each, of) {
+  const { board, metric, order, rank } = of;
+  const { dataset, signature, beside, higher_is_better: higher } = board.answer.value ?? {};
   const isMain = each === metric.value;
   const isRanking = () => isMain && order.value === "rank";
   const valueOf = (/** @type {BoardRow} */ row) => (isMain ? row.value : (row.scores[each]?.value ?? null));
-  const ends = computed(() => usualExtent(board.items.value.map(valueOf)));
+  const values = computed(() => board.items.value.map(valueOf));
+  const ends = computed(() => usualExtent(values.value));
   return {
     head: h(
       "span.scaled",
       metricName(each, { dataset, signature: isMain ? signature : beside?.[each] }),
-      () => board.items.value.length > 0 && scale(ends.value, each),
+      () => board.items.value.length > 0 && scale(extent(values.value), ends.value, each),
     ),
     kind: "number",
     phone: isMain ? "value" : undefined,
     cell: (row) => h(isMain ? "strong" : "span", { title: reasonOf(row, each) }, number(valueOf(row), each)),
     shade: (row) => (row.reference ? null : shadeOf(valueOf(row), ends.value, isMain && higher === false)),
-    tone: ({ evaluation }) => (evaluation && evaluation === firsts?.[each] ? "best" : null),
+    tone: (row) => (isMain && isFirst(row, of) && leadsAlone(of) ? "best" : null),
     sort: {
       text: "",
       told: `Rank by ${titleOf(each)}`,
@@ -85,13 +97,17 @@ function scoreColumn(each, { board, metric, order, rank }) {
   };
 }
 
-/** What the shades of a column span. @param {[number, number]} ends @param {string} metric */
-const scale = ([low, high], metric) =>
+/** The lowest and the highest of a column. @param {[number, number]} all @param {[number, number]} shaded What its shades span. @param {string} metric */
+const scale = (all, shaded, metric) =>
   h(
     "span.sub",
-    { title: "The column's own scale: shades go from one to the other, the darkest for the best" },
-    low === high ? number(low, metric) : `${number(low, metric)} – ${number(high, metric)}`,
+    { title: `The lowest and the highest. Shades span ${span(shaded, metric)}, the darkest for the best` },
+    span(all, metric),
   );
+
+/** @param {[number, number]} ends @param {string} metric */
+const span = ([low, high], metric) =>
+  low === high ? number(low, metric) : `${number(low, metric)} – ${number(high, metric)}`;
 
 /** Why a row has no value. @param {BoardRow} row @param {string} metric */
 const reasonOf = ({ reference, scores }, metric) =>
@@ -131,9 +147,9 @@ const marker = (row, { choose, isMarked }) =>
     onchange: () => choose(row),
   });
 
-/** @param {BoardRow} row */
-function system(row) {
-  const { reference, about, evaluation, labels, created_at } = row;
+/** @param {BoardRow} row @param {Board} of */
+function system(row, { collapsed }) {
+  const { reference, about, evaluation, labels, created_at, equal, equal_ones: others } = row;
   if (reference) return [reference, h("span.sub", about)];
   const name = nameOf(labels);
   const texts = Object.entries(labels)
@@ -143,9 +159,36 @@ function system(row) {
   return [
     h("span.on-phone.quiet", `${rankOf(row)} `),
     evaluationLink(evaluation, labels),
+    equal > 0 && [" ", equalOnes(equal, others)],
+    collapsed.value.has(evaluation) && h("span.off-phone", " ", badge("collapsed")),
     h("span.sub.off-phone", texts.length > 0 && [h("bdi", texts.join(", ")), " · "], ago(created_at)),
   ];
 }
+
+/** Evaluations that share a row. @param {number} many @param {string[]} ids Of the first of them. */
+const equalOnes = (many, ids) =>
+  explained(`+${count(many)} equal`, "other evaluations with this score", (popover) =>
+    fillEqual(popover, many, ids),
+  );
+
+/** @param {HTMLElement} popover @param {number} many @param {string[]} ids */
+async function fillEqual(popover, many, ids) {
+  const runs = await Promise.all(
+    ids.map((id) => ask(place("/v1/evaluations", id, { metrics: "cider_d" })).catch(() => null)),
+  );
+  replace(
+    popover,
+    h("p", "This score, of the same checkpoint or of captions, belongs also to:"),
+    h(
+      "ul",
+      ids.map((id, at) => h("li", h("a", { href: evaluationPlace(id) }, nameOrId(runs[at]?.labels, id)))),
+    ),
+    many > ids.length && h("p", `and ${count(many - ids.length)} more.`),
+  );
+}
+
+/** Whether no other is tied with the first. @param {Pick<Board, "board">} of */
+const leadsAlone = ({ board }) => board.items.value.every((row) => !row.tied_with_first);
 
 /** @param {BoardRow} row @param {Pick<Board, "board" | "metric">} of */
 const isFirst = ({ evaluation }, { board, metric }) =>
@@ -178,8 +221,8 @@ function referenceAgainst({ value }, of) {
   return h("span", { title }, first ? `${signed(value - first.value, metric)}, no test` : "–");
 }
 
-/** People above the systems, one sentence for every image below. @param {Pick<Board, "board" | "metric">} of */
-export function referenceRows({ board, metric }) {
+/** People, and one sentence for every image. @param {Pick<Board, "board" | "metric">} of @returns {BoardRow[]} */
+export function referencesOf({ board, metric }) {
   const rows = (/** @type {string} */ key, /** @type {string} */ reference, /** @type {string} */ about) => {
     const values = Object.entries(board.answer.value?.references?.[key] ?? {});
     const scores = Object.fromEntries(values.map(([each, value]) => [each, { value }]));
@@ -187,9 +230,8 @@ export function referenceRows({ board, metric }) {
     if (value === null) return [];
     return [/** @type {any} */ ({ reference, about, value, interval: null, scores })];
   };
-  return {
-    above: () => rows("human", "people", "reference: one person against the others"),
-    below: () =>
-      rows("constant", "one sentence for every image", `“${board.answer.value?.constant_caption ?? ""}”`),
-  };
+  return [
+    ...rows("human", "people", "reference: one person against the others"),
+    ...rows("constant", "one sentence for every image", `“${board.answer.value?.constant_caption ?? ""}”`),
+  ];
 }
