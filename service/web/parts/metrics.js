@@ -28,11 +28,48 @@ const TITLES = /** @type {Record<string, string>} */ ({
 /** @param {string} metric */
 export const titleOf = (metric) => TITLES[metric] ?? metric.replace(/^bleu_(\d)$/, "BLEU-$1");
 
-/** Metrics with the chosen one first, where it is one of them. @param {string} chosen @param {string[]} metrics */
-export const withFirst = (chosen, metrics) => [
-  ...metrics.filter((each) => each === chosen),
-  ...metrics.filter((each) => each !== chosen),
-];
+const ORDER = "cider_d cider meteor rouge_l spice bleu_4 bleu_3 bleu_2 bleu_1".split(" ");
+
+/** Metrics in one order everywhere, the chosen one first; others after them, as they are. @param {string[]} metrics @param {string} [chosen] */
+export function byUsualOrder(metrics, chosen) {
+  const usual = chosen ? [chosen, ...ORDER] : ORDER;
+  const placeOf = (/** @type {string} */ metric) =>
+    usual.includes(metric) ? usual.indexOf(metric) : usual.length;
+  return [...metrics].sort((one, other) => placeOf(one) - placeOf(other));
+}
+
+const PREGEN = /^([a-z]+)_([a-z]+)_(prob|pplx|count|normcount)_(none|filter0|prefix0|miss0)$/;
+const AMOUNTS = /** @type {Record<string, string>} */ ({
+  prob: "probability of",
+  pplx: "perplexity of",
+  count: "number of",
+  normcount: "share of",
+});
+const TOKENS = /** @type {Record<string, string>} */ ({
+  none: "all tokens",
+  filter0: "the model's first choices",
+  prefix0: "the first choices before any other",
+  miss0: "tokens that are not first choices",
+});
+const AVERAGES = /** @type {Record<string, string>} */ ({
+  sum: "sum",
+  mean: "mean",
+  median: "median",
+  geomean: "geometric mean",
+  max: "highest",
+  min: "lowest",
+});
+
+/** A pre-gen metric in words, from the parts of its name; another one's title. @param {string} metric */
+export function wordsOf(metric) {
+  const [, images, captions, amount, tokens] = PREGEN.exec(metric) ?? [];
+  if (!images) return titleOf(metric);
+  const over =
+    captions === "join"
+      ? `${AVERAGES[images]} over all captions`
+      : `${AVERAGES[captions]} of an image's captions, ${AVERAGES[images]} over images`;
+  return `${AMOUNTS[amount]} ${TOKENS[tokens]} (${over})`;
+}
 
 /** ↑ or ↓; empty where neither is better. @param {boolean | null | undefined} higher */
 export const arrow = (higher) => (higher === true ? "↑" : higher === false ? "↓" : "");

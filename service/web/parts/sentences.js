@@ -4,7 +4,7 @@
  * test does not show is "not shown", not "equal".
  */
 
-import { titleOf } from "./metrics.js";
+import { titleOf, wordsOf } from "./metrics.js";
 import { nameOrId } from "./names.js";
 import { probability, count, duration, interval, number, signed } from "./numbers.js";
 
@@ -519,6 +519,13 @@ const constantShares = (health) =>
     )
     .sort((one, other) => one.share - other.share);
 
+const TRAINING_REMEDY =
+  "Add a version of the dataset with a split train (prescore datasets add), and run the probes again.";
+
+/** Whether a split of training captions would tell more. @param {Health} health @param {string | null | undefined} reason */
+const isWithoutTraining = (health, reason) =>
+  constantShares(health).length === 0 && Boolean(reason?.startsWith("no training captions"));
+
 /** Why it is not known which metric to trust. @param {Health} health @param {string | null | undefined} reason Of the probe. */
 const untoldBecause = (health, reason) =>
   !health ? NO_PROBES : `${NOT_MEASURED}${reason ? ` (${reason})` : ""}`;
@@ -529,16 +536,17 @@ const untoldBecause = (health, reason) =>
  */
 export function trustSentence({ health, reason, correlations, target }) {
   const found = correlations?.study;
-  const best = strongest(found?.metrics[target]?.correlations ?? []);
+  const predictors = found?.metrics[target]?.correlations ?? [];
   const shares = constantShares(health);
   const others = shares.filter(({ share }) => share > shares[0].share);
   const own = others.length > 1 && others.find(({ metric }) => metric === target); // one alone is in the claim
   return sentence(
     mostTrusted(health, reason),
-    own && `${titleOf(target)} gives it ${own.share} %.`,
+    isWithoutTraining(health, reason) && TRAINING_REMEDY,
+    own && `With ${titleOf(target)} it gets ${own.share}\u00a0%.`,
     shares.length > 0 && "How well metrics agree with people's ratings is not measured here.",
-    best
-      ? `${predictor(best, target)}${found ? `, ${chosenOf(found.pregen)}` : ""}.`
+    found && strongest(predictors)
+      ? `${predictor(predictors, target)}, ${chosenOf(found.pregen)}.`
       : `Not known yet which pre-gen metric predicts ${titleOf(target)}: ${correlations?.none_because ?? NO_STUDY}.`,
   );
 }
@@ -553,12 +561,12 @@ function mostTrusted(health, reason) {
   const first = shares.filter(({ share }) => share === least);
   const others = shares.slice(first.length);
   const names = listed(first.map(({ metric }) => titleOf(metric)));
-  const gives = `${names} ${first.length === 1 ? "gives" : "give"} one caption for all images ${least} % of people's score`;
+  const gives = `${names} ${first.length === 1 ? "gives" : "give"} one caption for all images ${least}\u00a0% of people's score`;
   if (least >= 100 * MOST_TRUSTED) return `Trust no metric alone here: even ${gives}.`;
   if (!others.length) return `${gives}; no other metric was probed.`;
   const [low, high] = [others[0].share, others[others.length - 1].share];
   const rest = others.length === 1 ? titleOf(others[0].metric) : `the ${others.length} other metrics`;
-  return `Trust ${names} most here, the hardest to fool: ${first.length === 1 ? "it gives" : "they give"} one caption for all images ${least} % of people's score, ${rest} ${low === high ? low : `${low} to ${high}`} %.`;
+  return `${names} ${first.length === 1 ? "is" : "are"} hardest to fool here: one caption for all images gets ${least}\u00a0% of people's score; with ${rest} ${low === high ? low : `${low} to ${high}`}\u00a0%.`;
 }
 
 /** Whether to trust a metric of captions on a split. @param {string} metric @param {Health} health */
@@ -566,10 +574,10 @@ export function trustOf(metric, health) {
   const shares = constantShares(health);
   const own = shares.find((each) => each.metric === metric);
   if (!own) return `Not known yet whether to trust it on this split: ${untoldBecause(health, null)}.`;
-  const gives = `it gives one caption for all images ${own.share} % of people's score`;
+  const gives = `it gives one caption for all images ${own.share}\u00a0% of people's score`;
   const [{ metric: first, share: least }] = shares;
   if (own.share > least)
-    return `On this split ${titleOf(first)} is harder to fool, and to be trusted more: ${gives}, ${titleOf(first)} ${least} %.`;
+    return `On this split ${titleOf(first)} is harder to fool, and to be trusted more: ${gives}, ${titleOf(first)} ${least}\u00a0%.`;
   if (least >= 100 * MOST_TRUSTED) return `On this split it is not to be trusted alone: ${gives}.`;
   return shares.length === 1
     ? `On this split ${gives}; no other metric was probed.`
@@ -635,12 +643,12 @@ export function forecastsSentence({ metric, pairs }) {
 
 /** @param {{ correlations: Schemas["Correlations"], target: string }} of */
 export function pregenSentence({ correlations: { study, none_because: reason }, target }) {
-  const best = strongest(study?.metrics[target]?.correlations ?? []);
-  if (!best || !study)
+  const found = study?.metrics[target]?.correlations ?? [];
+  if (!study || !strongest(found))
     return sentence(
       `Not known yet which pre-gen metric predicts ${titleOf(target)} here: ${reason ?? (study ? `the study has no ${titleOf(target)}` : NO_STUDY)}.`,
     );
-  return sentence(`${predictor(best, target)}.`, `${capitalized(chosenOf(study.pregen))}.`);
+  return sentence(`${predictor(found, target)}.`, `${capitalized(chosenOf(study.pregen))}.`);
 }
 
 /** The one that agrees most over models. @param {Schemas["Correlation"][]} correlations */
@@ -649,9 +657,20 @@ export const strongest = (correlations) =>
     .filter(({ spearman }) => typeof spearman === "number")
     .sort((one, other) => Math.abs(Number(other.spearman)) - Math.abs(Number(one.spearman)))[0];
 
-/** @param {Schemas["Correlation"]} found @param {string} target */
-const predictor = ({ metric, spearman, models }, target) =>
-  `${metric} predicts ${titleOf(target)} best here (Spearman ${signed(spearman)} over ${plural(models, "model")})`;
+/** The strongest, and how many are as strong. @param {Schemas["Correlation"][]} found @param {string} target */
+function predictor(found, target) {
+  const { metric, spearman, models } = strongest(found);
+  const others = found.filter((each) => isAsStrong(each.spearman, spearman)).length - 1;
+  const as = others > 0 ? `, as well as ${plural(others, "other metric")}` : "";
+  const words = wordsOf(metric);
+  return `${words === titleOf(metric) ? words : `The ${words}`} predicts ${titleOf(target)} best here${as} (Spearman ${signed(spearman)} over ${plural(models, "model")})`;
+}
+
+const ROUNDING = 1e-9;
+
+/** @param {number | null} one @param {number | null} other */
+const isAsStrong = (one, other) =>
+  one !== null && other !== null && Math.abs(Math.abs(one) - Math.abs(other)) < ROUNDING;
 
 /** @param {Schemas["Remaining"]} pregen */
 const chosenOf = ({ remain }) => `picked from ${plural(remain, "metric")}, so partly chance`;

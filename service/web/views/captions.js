@@ -10,7 +10,7 @@ import { bounds } from "../parts/bounds.js";
 import { adder, chip, filterChip } from "../parts/chips.js";
 import { copyLink } from "../parts/command.js";
 import { select, view } from "../parts/layout.js";
-import { metricName, titleOf } from "../parts/metrics.js";
+import { byUsualOrder, metricName, titleOf } from "../parts/metrics.js";
 import { evaluationCrumbs, nameOrId } from "../parts/names.js";
 import { count, number } from "../parts/numbers.js";
 import { evaluationTabs, imagePlace } from "../parts/places.js";
@@ -77,7 +77,7 @@ export function captions(id) {
 /** What is listed, as the address says it. @param {string} id @param {Resource} run @param {Resource} first */
 function captionList(id, run, first) {
   const asked = Object.fromEntries(STATE.map((name) => [name, query(name)]));
-  const metrics = computed(() => Object.keys(first.answer.value?.items[0]?.scores ?? {}));
+  const metrics = computed(() => byUsualOrder(Object.keys(first.answer.value?.items[0]?.scores ?? {})));
   const higher = (/** @type {string} */ name) => run.answer.value?.scores[name]?.higher_is_better;
   const worst = (/** @type {string} */ name) => (name && higher(name) === false ? `-${name}` : name);
   const usual = () => (metrics.value.includes("cider_d") ? "cider_d" : (metrics.value[0] ?? ""));

@@ -3,7 +3,7 @@
 import { h } from "../core/dom.js";
 import { onEnd } from "../core/signals.js";
 import { chip } from "../parts/chips.js";
-import { titleOf } from "../parts/metrics.js";
+import { byUsualOrder, titleOf } from "../parts/metrics.js";
 
 /** @param {string} name @param {() => any[][]} options Values and texts. @param {{ value: string }} chosen */
 export const choice = (name, options, chosen) =>
@@ -21,13 +21,9 @@ export const choice = (name, options, chosen) =>
 export const metricChoice = (name, metrics, chosen) =>
   choice(name, () => metrics().map((each) => [each, titleOf(each)]), chosen);
 
-/** The metric that is predicted: one of those of a study. @param {() => Schemas["Study"] | null} study @param {{ value: string }} target */
-export const targetChoice = (study, target) =>
-  metricChoice(
-    "Metric to predict",
-    () => [...new Set([target.value, ...Object.keys(study()?.metrics ?? {})])],
-    target,
-  );
+/** The metric that is predicted, or probed. @param {() => string[]} metrics @param {{ value: string }} target */
+export const targetChoice = (metrics, target) =>
+  metricChoice("Metric to predict", () => byUsualOrder([...new Set([target.value, ...metrics()])]), target);
 
 /** @param {string} name @param {string} placeholder @param {{ value: string }} text @param {{ pause?: number }} [how] `pause`: milliseconds without a key, after which the text is set. */
 export function searchField(name, placeholder, text, { pause = 0 } = {}) {

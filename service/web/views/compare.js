@@ -7,7 +7,7 @@ import { changed, place, query } from "../core/urls.js";
 import { copyLink } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
 import { folded, section, viewHead } from "../parts/layout.js";
-import { metricName } from "../parts/metrics.js";
+import { byUsualOrder, metricName } from "../parts/metrics.js";
 import { distinctNames, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
 import { comparePlace, evaluationPlace, evaluationTabs, splitCrumbs } from "../parts/places.js";
@@ -179,8 +179,8 @@ const parts = (run, both) => [
 
 /** @param {Comparison} run @param {Both} both */
 function differences({ scores, dataset }, { names, specs }) {
-  const rows = Object.entries(scores).map(([metric, each]) => ({
-    ...{ metric, ...each, detectable: each.minimum_detectable },
+  const rows = byUsualOrder(Object.keys(scores)).map((metric) => ({
+    ...{ metric, ...scores[metric], detectable: scores[metric].minimum_detectable },
     higher: specs.value.get(metric)?.higher_is_better ?? null,
     signature: specs.value.get(metric)?.signature,
   }));

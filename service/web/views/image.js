@@ -6,7 +6,7 @@ import { computed } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
 import { adder, filterChip } from "../parts/chips.js";
 import { section, view } from "../parts/layout.js";
-import { titleOf } from "../parts/metrics.js";
+import { byUsualOrder, titleOf } from "../parts/metrics.js";
 import { byName, distinctNames, evaluationCrumbs, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, evaluationTabs, runPlace } from "../parts/places.js";
@@ -120,8 +120,8 @@ const said = (item) => [
   h("p", wordBadges(item)),
   h(
     "dl.scores",
-    Object.entries(item.scores).map(([name, value]) =>
-      h("div", h("dt", { title: name }, titleOf(name)), h("dd", number(value, name))),
+    byUsualOrder(Object.keys(item.scores)).map((name) =>
+      h("div", h("dt", { title: name }, titleOf(name)), h("dd", number(item.scores[name], name))),
     ),
   ),
 ];

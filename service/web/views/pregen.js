@@ -62,34 +62,35 @@ export function pregen(name, split) {
     },
     () => [
       () => !study.value && !found.answer.value.none_because && noStudy(name, split),
-      targetChoice(() => study.value, target),
+      targetChoice(() => Object.keys(study.value?.metrics ?? {}), target),
       choice("Shown", () => SHOWN, shown),
       h(
         "div.mapped",
         h(
-          "div.pinned",
-          h("p", { role: "status" }, () =>
-            told(
-              chosen.value,
-              metrics.value.get(chosen.value)?.definition,
-              correlations.value.get(chosen.value),
-              target.value,
-            ),
-          ),
-          () => legend(shown.value),
-        ),
-        () =>
-          correlations.value.size > 0 &&
+          "div.aside",
           h(
-            "div.on-phone",
-            strongestTable([...correlations.value.values()], target.value),
-            h("p.quiet", "The map of all metrics, which goes on to the right:"),
+            "div.pinned",
+            h("p", { role: "status" }, () =>
+              told(
+                chosen.value,
+                metrics.value.get(chosen.value)?.definition,
+                correlations.value.get(chosen.value),
+                target.value,
+              ),
+            ),
+            () => legend(shown.value),
           ),
+          tiers(),
+          () =>
+            correlations.value.size > 0 && [
+              strongestTable([...correlations.value.values()], target.value),
+              h("p.quiet.on-phone", "The map of all metrics, which goes on to the right:"),
+            ],
+        ),
         h("div.scrolled", { tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" }, () =>
           map(correlations.value, shown.value, chosen),
         ),
       ),
-      tiers(),
     ],
   );
 }
@@ -113,9 +114,15 @@ const told = (metric, definition, correlation, target) => [
 function map(found, shown, chosen) {
   const pairs = (/** @type {string[]} */ first, /** @type {string[]} */ second) =>
     first.flatMap((a) => second.map((b) => `${a}_${b}`));
-  return heat({
-    rows: pairs(DATASET, IMAGE),
-    columns: pairs(CAPTION, FILTERS),
+  const rows = pairs(DATASET, IMAGE);
+  const columns = pairs(CAPTION, FILTERS);
+  const isFilled = (/** @type {string} */ column) =>
+    rows.some((row) => typeof found.get(`${row}_${column}`)?.[shown] === "number");
+  const filled = columns.filter(isFilled);
+  const empty = columns.filter((each) => !filled.includes(each));
+  const grid = heat({
+    rows,
+    columns: filled.length ? filled : columns,
     at: (row, column) => `${row}_${column}`,
     share: (name) => found.get(name)?.[shown] ?? null,
     told: (name) => `${name}: ${number(found.get(name)?.[shown])}`,
@@ -123,6 +130,8 @@ function map(found, shown, chosen) {
     choose: (name) => change({ metric: name }),
     name: "Pre-gen metrics: rows are tiers 4 and 3, columns tiers 2 and 1",
   });
+  const isShortened = filled.length > 0 && empty.length > 0;
+  return [grid, isShortened && h("p.quiet", `No number for any: ${empty.join(", ")}.`)];
 }
 
 /** @param {string} shown */

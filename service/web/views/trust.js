@@ -59,11 +59,19 @@ export function trust(name, split) {
     },
     () =>
       allAnswered([card], () => [
-        targetChoice(() => study.answer.value?.study, target),
+        targetChoice(
+          () =>
+            [study.answer.value?.study?.metrics, latest()?.health].flatMap((each) => Object.keys(each ?? {})),
+          target,
+        ),
         headed(
           "Pre-gen metrics that predict it",
-          starter("Study the correlations", "/v1/studies", "study", dataset, () =>
-            Boolean(study.answer.value?.none_because),
+          starter(
+            "Study the correlations",
+            "/v1/studies",
+            "study",
+            dataset,
+            () => study.answer.value?.none_because ?? "",
           ),
           () => correlations(study.answer.value, target.value),
         ),
@@ -90,8 +98,8 @@ const predictorOf = ({ study }, target) => strongest(study?.metrics[target]?.cor
 const headed = (title, button, content) =>
   h("section", { "aria-label": title }, h("h2", title), content, button);
 
-/** A button that starts a run; the run is followed until it ends, and can be stopped. @param {string} text @param {string} url @param {string} kind @param {string} dataset @param {() => boolean} [isHindered] */
-function starter(text, url, kind, dataset, isHindered = () => false) {
+/** A button that starts a run; the run is followed until it ends, and can be stopped. @param {string} text @param {string} url @param {string} kind @param {string} dataset @param {() => string} [hindrance] Why it cannot be started; empty where it can. */
+function starter(text, url, kind, dataset, hindrance = () => "") {
   const refused = signal(/** @type {import("../core/api.js").Refused | null} */ (null));
   const latest = resource(() => place(url, { dataset, limit: 1 }));
   onChange((told) => (!told || told.kind === kind) && latest.refresh());
@@ -114,9 +122,10 @@ function starter(text, url, kind, dataset, isHindered = () => false) {
     () => openId.value && stopButton(text, () => place(url, openId.peek() ?? ""), latest.refresh),
     h(
       "button",
-      { type: "button", disabled: () => openId.value !== null || isHindered(), onclick: begin },
+      { type: "button", disabled: () => openId.value !== null || hindrance() !== "", onclick: begin },
       text,
     ),
+    () => hindrance() && h("span.quiet", `Not yet: ${hindrance()}.`),
     () => run.value?.status === "failed" && failure(run.value.error),
     () => refused.value && refusal(refused.value),
   );

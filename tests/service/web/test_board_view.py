@@ -325,7 +325,7 @@ def test_a_popover_says_whether_to_trust_its_metric_on_the_split(window, service
     said = page.locator("[popover]:popover-open")
     said.locator("p:has-text('On this split')").wait_for()
     health = read_answer(service, "/v1/probes?dataset=odd/test&limit=1")["items"][0]["health"]
-    share = f"{health['meteor']['constant_of_human']:.0%}".replace("%", " %")
+    share = f"{health['meteor']['constant_of_human']:.0%}".replace("%", "\xa0%")
     assert f"it gives one caption for all images {share} of people's score" in said.inner_text()
 
 

@@ -601,25 +601,25 @@ GIVES = "one caption for all images"
         (None, None, f"Not known yet which metric to trust here: {NO_PROBES}.", None),
         (
             _health(cider_d=None),
-            "no training captions",
-            f"Not known yet which metric to trust here: {UNKNOWN} (no training captions).",
+            "all images have one caption",
+            f"Not known yet which metric to trust here: {UNKNOWN} (all images have one caption).",
             None,
         ),
         (
             _health(bleu_4=0.574, cider_d=0.112, meteor=0.481),
             None,
             (
-                f"Trust CIDEr-D most here, the hardest to fool: it gives {GIVES} 11 % of "
-                "people's score, the 2 other metrics 48 to 57 %."
+                f"CIDEr-D is hardest to fool here: {GIVES} gets 11 % of "
+                "people's score; with the 2 other metrics 48 to 57 %."
             ),
-            "METEOR gives it 48 %.",
+            "With METEOR it gets 48 %.",
         ),
         (
             _health(spice=0.301, cider_d=0.299, meteor=0.4),
             None,
             (
-                f"Trust SPICE and CIDEr-D most here, the hardest to fool: they give {GIVES} "
-                "30 % of people's score, METEOR 40 %."
+                f"SPICE and CIDEr-D are hardest to fool here: {GIVES} gets "
+                "30 % of people's score; with METEOR 40 %."
             ),
             "",
         ),
@@ -633,7 +633,7 @@ GIVES = "one caption for all images"
             _health(cider_d=0.5, meteor=0.9, spice=0.6),
             None,
             f"Trust no metric alone here: even CIDEr-D gives {GIVES} 50 % of people's score.",
-            "METEOR gives it 90 %.",
+            "With METEOR it gets 90 %.",
         ),
     ],
 )
@@ -644,6 +644,48 @@ def test_the_first_sentence_says_which_metric_to_trust(told, health, reason, cla
     rest = "Not known yet which pre-gen metric predicts METEOR: few."
     details = [rest] if own is None else [own, RATINGS, rest]
     assert told("trustSentence", given) == [[claim, " ".join(filter(None, details))]]
+
+
+def test_without_training_captions_the_remedy_is_told(told):
+    given = {"health": _health(cider_d=None), "reason": "no training captions to choose from"}
+    ((_, detail),) = told("trustSentence", given | {"correlations": None, "target": "meteor"})
+    assert detail.startswith("Add a version of the dataset with a split train")
+
+
+def test_pre_gen_metrics_are_told_in_words_and_equals_are_counted(told):
+    names = ["mean_min_count_filter0", "sum_min_count_filter0", "max_join_prob_none"]
+    rows = [
+        {"metric": name, "spearman": value, "models": 9}
+        for name, value in zip(names, [0.9, -0.9, 0.5], strict=True)
+    ]
+    study = {"metrics": {"cider_d": {"correlations": rows}}, "pregen": {"remain": 473}}
+    one = {"metrics": {"cider_d": {"correlations": rows[2:]}}, "pregen": {"remain": 473}}
+    given = [
+        {"correlations": {"study": each, "none_because": None}, "target": "cider_d"}
+        for each in (study, one)
+    ]
+    assert [claim for claim, _ in told("pregenSentence", *given)] == [
+        (
+            "The number of the model's first choices (lowest of an image's captions, mean over images) "
+            "predicts CIDEr-D best here, as well as 1 other metric (Spearman +0.900 over 9 models)."
+        ),
+        (
+            "The probability of all tokens (highest over all captions) predicts CIDEr-D best here "
+            "(Spearman +0.500 over 9 models)."
+        ),
+    ]
+
+
+def test_metrics_have_one_order_after_the_chosen_one(script):
+    assert script("""
+        const { byUsualOrder } = await load("parts/metrics");
+        const given = ["zeta", "bleu_1", "alpha", "bleu_4", "meteor", "cider_d"];
+        return [byUsualOrder(given), byUsualOrder(given, "bleu_1"), byUsualOrder(given, "zeta")];
+    """) == [
+        ["cider_d", "meteor", "bleu_4", "bleu_1", "zeta", "alpha"],
+        ["bleu_1", "cider_d", "meteor", "bleu_4", "zeta", "alpha"],
+        ["zeta", "cider_d", "meteor", "bleu_4", "bleu_1", "alpha"],
+    ]
 
 
 def test_a_popover_says_whether_to_trust_its_metric(script):
@@ -658,7 +700,7 @@ def test_a_popover_says_whether_to_trust_its_metric(script):
     unknown = "Not known yet whether to trust it on this split:"
     most = "On this split it is the hardest to fool, and to be trusted most:"
     more = "On this split CIDEr-D is harder to fool, and to be trusted more:"
-    gives = f"it gives {GIVES} {{}} % of people's score".format
+    gives = f"it gives {GIVES} {{}}\xa0% of people's score".format
     assert script(f"""
         const {{ trustOf }} = await load("parts/sentences");
         return {json.dumps(cases)}.map((each) => trustOf(...each));
@@ -666,7 +708,7 @@ def test_a_popover_says_whether_to_trust_its_metric(script):
         f"{unknown} {NO_PROBES}.",
         f"{unknown} {UNKNOWN}.",
         f"{most} {gives(11)}, the least of 2 metrics.",
-        f"{more} {gives(48)}, CIDEr-D 11 %.",
+        f"{more} {gives(48)}, CIDEr-D 11\xa0%.",
         f"On this split it is not to be trusted alone: {gives(60)}.",
         f"On this split {gives(11)}; no other metric was probed.",
     ]
@@ -816,7 +858,10 @@ def test_the_rank_of_an_evaluation_is_told_where_the_board_has_it(told):
         [value, f"It leads {where}, but others cannot be told apart from it."],
         [
             value,
-            "Its CIDEr-D equals that of c, which stands for it on the leaderboard of tiny/test: rank 2.",
+            (
+                "Its CIDEr-D equals that of c, which stands for it on the leaderboard of tiny/test: "
+                "rank 2."
+            ),
         ],
         [value, ""],
         [value, ""],

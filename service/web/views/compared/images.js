@@ -5,7 +5,7 @@ import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
 import { change, go, place, query } from "../../core/urls.js";
 import { bounds } from "../../parts/bounds.js";
-import { titleOf } from "../../parts/metrics.js";
+import { byUsualOrder, titleOf } from "../../parts/metrics.js";
 import { count, number } from "../../parts/numbers.js";
 import { imagePlace } from "../../parts/places.js";
 import { following } from "../../parts/states.js";
@@ -41,7 +41,9 @@ const ORDERS = [
 
 /** @param {Schemas["Comparison"]} run @param {import("../compare.js").Both} both */
 export function images(run, { a, b, names, specs }) {
-  const known = Object.keys(run.scores).filter((name) => specs.value.get(name)?.family === "postgen");
+  const known = byUsualOrder(Object.keys(run.scores)).filter(
+    (name) => specs.value.get(name)?.family === "postgen",
+  );
   const metric = query("metric", known.includes("cider_d") ? "cider_d" : known[0]);
   const [group, search, order] = [query("group"), query("search"), query("order", ORDERS[0][0])];
   const box = query("brush");

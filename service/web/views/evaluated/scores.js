@@ -4,7 +4,7 @@ import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
 import { beyondOf, forecastsOf, noneBecause } from "../../parts/forecasts.js";
 import { term } from "../../parts/layout.js";
-import { arrow, metricName } from "../../parts/metrics.js";
+import { arrow, byUsualOrder, metricName } from "../../parts/metrics.js";
 import { interval, number } from "../../parts/numbers.js";
 import { mainMetric } from "../../parts/sentences.js";
 import { table } from "../../parts/table.js";
@@ -22,7 +22,9 @@ const MARKS = { human: "people's own captions", constant: "one caption for all i
 /** Scores that are measured, and those that are only forecast yet; pre-gen scores are folded. @param {() => Evaluation} run */
 export function scores(run) {
   const forecasts = computed(() => forecastsOf(run()));
-  const names = computed(() => [...new Set([...Object.keys(run().scores), ...Object.keys(forecasts.value)])]);
+  const names = computed(() =>
+    byUsualOrder([...new Set([...Object.keys(run().scores), ...Object.keys(forecasts.value)])]),
+  );
   const isPregen = (/** @type {string} */ metric) => run().scores[metric]?.family === "pregen";
   const rowOf = (/** @type {string} */ metric) => readRow(run(), metric, forecasts.value[metric]);
   const postgen = computed(() => names.value.filter((each) => !isPregen(each)).map(rowOf));

@@ -3,8 +3,8 @@
 import { h } from "../../core/dom.js";
 import { ago } from "../../parts/dates.js";
 import { term } from "../../parts/layout.js";
-import { metricName, titleOf } from "../../parts/metrics.js";
-import { chance, count, number, signed } from "../../parts/numbers.js";
+import { metricName, titleOf, wordsOf } from "../../parts/metrics.js";
+import { number, signed } from "../../parts/numbers.js";
 import { splitPlace } from "../../parts/places.js";
 import { plural } from "../../parts/sentences.js";
 import { badge } from "../../parts/states.js";
@@ -15,21 +15,25 @@ import { table } from "../../parts/table.js";
 const MOST = 10; // pre-gen metrics shown
 const ON_MODELS =
   "Spearman's rank correlation over models: 1 if both metrics order the models equally, −1 if one reverses the order of the other. With few models, the strongest of many metrics may be strong by chance.";
-const P = "How often a correlation this strong comes about by chance, for one metric chosen beforehand.";
 const ON_IMAGES =
   "R² over strata of images: mostly about which images are hard, not about which model is better.";
 
 /** @returns {Column<Correlation>[]} */
 const columns = () => [
-  { head: "Pre-gen metric", kind: "name", cell: ({ metric }) => metricName(metric) },
+  {
+    head: "Pre-gen metric",
+    kind: "name",
+    cell: ({ metric }) => [
+      wordsOf(metric) !== titleOf(metric) && wordsOf(metric),
+      h("span.sub", metricName(metric)),
+    ],
+  },
   {
     head: term("Agreement on models (Spearman)", ON_MODELS),
     kind: "number",
     phone: "value",
-    cell: ({ spearman }) => signed(spearman),
+    cell: ({ spearman, models }) => h("span", { title: `Over ${plural(models, "model")}` }, signed(spearman)),
   },
-  { head: term("p", P), kind: "number", phone: "below", cell: ({ spearman_p }) => chance(spearman_p) },
-  { head: "Models", kind: "number", cell: ({ models }) => count(models) },
   { head: term("Agreement on images (R²)", ON_IMAGES), kind: "number", cell: ({ r2 }) => number(r2) },
 ];
 
@@ -38,7 +42,7 @@ const strength = ({ spearman }) => Math.abs(spearman ?? 0);
 
 /** The strongest of these over models. @param {readonly Correlation[]} found @param {string} target */
 export const strongestTable = (found, target) => [
-  h("p.quiet.on-phone", "Beside each metric: Spearman over models; below it: p."),
+  h("p.quiet.on-phone", "Beside each metric: Spearman over models."),
   table([...found].sort((one, other) => strength(other) - strength(one)).slice(0, MOST), {
     name: `Predictors of ${titleOf(target)}`,
     columns,

@@ -3,7 +3,7 @@
 import { h } from "../../core/dom.js";
 import { ago } from "../../parts/dates.js";
 import { folded, term } from "../../parts/layout.js";
-import { metricName, titleOf, withFirst } from "../../parts/metrics.js";
+import { byUsualOrder, metricName, titleOf } from "../../parts/metrics.js";
 import { isShown, number, signed } from "../../parts/numbers.js";
 import { table } from "../../parts/table.js";
 import { filled } from "./filled.js";
@@ -81,7 +81,7 @@ const HEALTH = [
 
 /** @param {Record<string, Health>} health @param {string} target */
 function healthTable(health, target) {
-  const rows = withFirst(target, Object.keys(health))
+  const rows = byUsualOrder(Object.keys(health), target)
     .map((metric) => /** @type {[string, Health]} */ ([metric, health[metric]]))
     .filter(([, each]) => HEALTH.some(([key]) => each[key] !== null));
   const [, told] = HEALTH.filter(([key]) => rows.some(([, each]) => each[key] !== null)).sort(
@@ -123,7 +123,7 @@ const probeTable = (name, rows, target) =>
         ],
       },
       { head: "Replaced", kind: "number", cell: (row) => share(row.share) },
-      ...withFirst(target, Object.keys(rows[0]?.scores ?? {})).map((metric) => ({
+      ...byUsualOrder(Object.keys(rows[0]?.scores ?? {}), target).map((metric) => ({
         head: metricName(metric),
         kind: "number",
         cell: (/** @type {Row} */ { scores, drop }) => [

@@ -4,7 +4,7 @@ import { h } from "../../core/dom.js";
 import { folded, term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { count, number } from "../../parts/numbers.js";
-import { decidedShare, decisionAt, earlyFinding, PERCENTS, plural } from "../../parts/sentences.js";
+import { decidedShare, decisionAt, earlyFinding, FEW, PERCENTS, plural } from "../../parts/sentences.js";
 import { table } from "../../parts/table.js";
 import { filled } from "./filled.js";
 
@@ -12,6 +12,8 @@ import { filled } from "./filled.js";
 
 const SIGNAL = "The difference of the best and the worst training run, as a share of their mean.";
 const NOISE = "How much the last checkpoints of one training run differ, as a share of their mean.";
+const MEANING =
+  "Signal: how much the training runs differ in a metric. Noise: how much it changes between the last checkpoints of one run. Where the noise is as large as the signal, the metric does not tell runs apart.";
 const LARGEST = "Which of three differs most: checkpoints, seeds, or the choice of images.";
 const SHOWN = "The smallest difference of two training runs that a test shows in 95 of 100 cases.";
 const early = (/** @type {number} */ percent) =>
@@ -42,8 +44,8 @@ export function signals(card) {
   const isTested = (/** @type {MetricSignal} */ { metric, detectable }) =>
     detectable !== null || metric === card.target;
   const others = card.metrics.filter((each) => !isTested(each));
-  return [
-    h("p", summary(card)),
+  const tables = [
+    h("p.quiet", MEANING),
     h("p.quiet.on-phone", "Beside each metric: signal / noise."),
     signalTable("Metrics that decide early", card.metrics.filter(isTested)),
     others.length > 0 &&
@@ -51,6 +53,10 @@ export function signals(card) {
         `${count(others.length)} more metrics, without a test`,
         signalTable("Metrics without a test", others),
       ),
+  ];
+  return [
+    h("p", summary(card)),
+    card.pairs < FEW ? folded("Signal and noise of each metric", ...tables) : tables,
   ];
 }
 
