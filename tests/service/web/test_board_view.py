@@ -362,7 +362,7 @@ def test_a_board_on_a_phone_is_cards(chromium, service, odd):
         state = "not told apart" if second["tied_with_first"] else "worse"
         meteor = second["scores"]["meteor"]["value"]
         assert seen[3].startswith(f"collapsed · {state}")
-        assert f"METEOR\xa0{meteor:.3f}" in seen[3]
+        assert f"METEOR {meteor:.3f}" in seen[3]
         lines = row.locator(".state").evaluate("each => [each.scrollHeight, each.clientHeight]")
         assert lines[0] == lines[1]  # all of it is seen
         box, name = (row.locator(each).bounding_box() for each in ("input", "a.main"))

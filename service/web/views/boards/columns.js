@@ -60,7 +60,7 @@ const stateOnPhone = (row, of) =>
     against(row, of),
     ...of.metrics.value
       .filter((each) => typeof row.scores[each]?.value === "number")
-      .map((each) => `${titleOf(each)}\u00a0${number(row.scores[each].value, each)}`),
+      .map((each) => h("span.whole", `${titleOf(each)} ${number(row.scores[each].value, each)}`)),
   ]
     .filter(Boolean)
     .flatMap((text, at) => (at ? [" · ", text] : [text]));
