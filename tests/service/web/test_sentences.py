@@ -667,7 +667,8 @@ def test_pre_gen_metrics_are_told_in_words_and_equals_are_counted(told):
     assert [claim for claim, _ in told("pregenSentence", *given)] == [
         (
             "The number of the model's first choices (lowest of an image's captions, "
-            "mean over images) predicts CIDEr-D best here, as well as 1 other metric (Spearman +0.900 over 9 models)."
+            "mean over images) predicts CIDEr-D best here, as well as 1 other metric "
+            "(Spearman +0.900 over 9 models)."
         ),
         (
             "The probability of all tokens (highest over all captions) predicts CIDEr-D best here "
