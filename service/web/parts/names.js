@@ -41,7 +41,7 @@ export const namingLabel = (labels) =>
 export const nameOrId = (labels, id) => nameOf(labels) || id.slice(0, SHORT);
 
 /** The name, or else the dataset and the age. @param {Named} item */
-const nameOrAge = ({ id, labels, created_at, dataset }) =>
+export const nameOrAge = ({ id, labels, created_at, dataset }) =>
   nameOf(labels) ||
   (dataset ? `${dataset.name}/${dataset.split}, ${relative(created_at)}` : id.slice(0, SHORT));
 

@@ -2,11 +2,11 @@
 
 import { h } from "../../core/dom.js";
 import { nameOrId } from "../../parts/names.js";
-import { comparePlace, runPlace } from "../../parts/places.js";
+import { comparePlace } from "../../parts/places.js";
 import { fallOf, worstFalls } from "../../parts/sentences.js";
 
 /** @param {Evaluation} run @param {string | null} told What the sentence above tells already. */
-export function falls({ id, falls, labels, dataset: { name, split } }, told) {
+export function falls({ id, falls }, told) {
   if (!falls.length) return null;
   return h(
     "section",
@@ -25,6 +25,5 @@ export function falls({ id, falls, labels, dataset: { name, split } }, told) {
           ),
       );
     }),
-    labels.run && h("p", h("a", { href: runPlace(name, split, labels.run) }, `Training ${labels.run}`)),
   );
 }

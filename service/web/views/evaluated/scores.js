@@ -64,8 +64,7 @@ function readRow({ scores, estimate: estimates, health }, metric, forecast) {
 function legend(rows) {
   const told = [
     rows.some(({ forecast }) => typeof forecast?.value === "number") && "dotted box: forecast",
-    hasHealth(rows, "human") && "dashed line to the right: people's captions",
-    hasHealth(rows, "constant") && "dashed line to the left: one caption for all images",
+    rows.some(({ health }) => health) && "dashed lines: one caption for all images, people's captions",
   ];
   return rows.some(isCompared) && h("p.quiet", `${capitalized(told.filter(Boolean).join("; "))}.`);
 }
