@@ -112,7 +112,6 @@ def check_finite(name: str, tensor: Tensor) -> None:
     if wrong:
         are = "is not a finite number" if wrong == 1 else "are not finite numbers"
         raise UnusableCheckpoint(
-            f"tensor {name}: {wrong} of {tensor.numel()} values {are}; "
-            "did the training diverge?",
+            f"tensor {name}: {wrong} of {tensor.numel()} values {are}; did the training diverge?",
             pointer=f"/{name}",
         )

@@ -63,6 +63,7 @@ function readRow({ scores, estimate: estimates, health }, metric, forecast) {
 /** @param {Row[]} rows */
 function legend(rows) {
   const told = [
+    "each score is drawn on its own scale",
     rows.some(({ forecast }) => typeof forecast?.value === "number") && "dotted box: forecast",
     rows.some(({ health }) => health) && "dashed lines: one caption for all images, people's captions",
   ];
@@ -139,7 +140,7 @@ const healthColumn = (key, head) => ({
 
 /** @type {Column<Row>} */
 const BARS = {
-  head: "Each on its own scale",
+  head: h("span.hidden", "Interval"),
   phone: "below",
   cell: (row) =>
     isCompared(row) &&
