@@ -116,8 +116,8 @@ def _forecast_metric(
     best = _best(history, direction)
     if best is None:
         return _none(
-            "training runs hardly overlap: too few evaluations of one have pre-gen scores within "
-            "the range of the others",
+            "the training runs of this split differ too much in their pre-gen scores for one to be "
+            "forecast from the others",
             None,
         )
     card = _card(history, best, direction)

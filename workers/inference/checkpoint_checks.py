@@ -110,8 +110,8 @@ def read_finite_tensors(
 def check_finite(name: str, tensor: Tensor) -> None:
     wrong = int((~torch.isfinite(tensor)).sum())
     if wrong:
+        are = "is not a finite number" if wrong == 1 else "are not finite numbers"
         raise UnusableCheckpoint(
-            f"tensor {name}: {wrong} of {tensor.numel()} values are not finite numbers; "
-            "did the training diverge?",
+            f"tensor {name}: {wrong} of {tensor.numel()} values {are}; did the training diverge?",
             pointer=f"/{name}",
         )

@@ -222,7 +222,7 @@ def warn_of_unknown_words(odd: int, references: int) -> dict[str, Any] | None:
 
 
 def _all_alike(captions: Sequence[str]) -> dict[str, Any]:
-    detail = f"{count_noun(len(set(captions)), 'different caption')} for {len(captions)} images"
+    detail = _describe_few(len(captions), len(set(captions)))
     return _warning("few_distinct_captions", f"{detail}: are these all that was said?")
 
 
@@ -260,10 +260,16 @@ def warn_of_few_captions(captions: int, distinct: int) -> dict[str, Any] | None:
     if not _are_few(captions, distinct):
         return None
     detail = (
-        f"{count_noun(distinct, 'different caption')} for {captions} images: does the model see "
-        "the images, and are their features those of its training (`normalize` in the checkpoint)?"
+        f"{_describe_few(captions, distinct)}: does the model see the images, and are their "
+        "features those of its training (`normalize` in the checkpoint)?"
     )
     return _warning("few_distinct_captions", detail)
+
+
+def _describe_few(captions: int, distinct: int) -> str:
+    if distinct == 1:
+        return f"one caption for all {captions} images"
+    return f"{distinct} different captions for {captions} images"
 
 
 def warn_of_flat_scores(metric: str, captions: int) -> dict[str, Any]:

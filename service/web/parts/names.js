@@ -1,13 +1,17 @@
-/** The name of an evaluation, from its labels: `run` and `step`, else `name`, `file`, or `branch` and `commit`. */
+/**
+ * The name of an evaluation, from its labels: `run` and `step`, else `name`, `file`, or `branch` and `commit`, else
+ * another label.
+ */
 
 import { h } from "../core/dom.js";
-import { time } from "./dates.js";
+import { relative, time } from "./dates.js";
 import { evaluationPlace, splitCrumbs } from "./places.js";
 
 /** @typedef {Record<string, string> | null | undefined} Labels */
 
 const COMMIT = 7; // digits of a commit that are shown
 const SHORT = 9; // characters of an id
+const NAMING = ["run", "step", "epoch", "name", "file", "branch", "commit"];
 
 /** The number that ends the label `step`, or else `epoch`. @param {Record<string, string>} labels */
 export function stepOf(labels) {
@@ -21,9 +25,13 @@ export function nameOf(labels) {
   const { run, name, file, branch, commit } = labels;
   const step = stepOf(labels);
   if (run) return step === null ? run : `${run}, step ${step.toLocaleString("en")}`;
-  if (name || file || !branch) return name || file || "";
-  return commit ? `${branch}, ${commit.slice(0, COMMIT)}` : branch;
+  if (name || file) return name || file;
+  return [branch, commit?.slice(0, COMMIT) || othersOf(labels)[0]].filter(Boolean).join(", ");
 }
+
+/** Labels that are no part of a name: `who nightly`. @param {Record<string, string>} labels */
+const othersOf = (labels) =>
+  Object.entries(labels).flatMap(([label, value]) => (NAMING.includes(label) ? [] : `${label} ${value}`));
 
 /** The label that gives the name; `name` where there is none. @param {Record<string, string>} labels */
 export const namingLabel = (labels) =>
@@ -32,24 +40,33 @@ export const namingLabel = (labels) =>
 /** The name, or else the beginning of the id. @param {Labels} labels @param {string} id */
 export const nameOrId = (labels, id) => nameOf(labels) || id.slice(0, SHORT);
 
+/** The name, or else the dataset and the age. @param {Named} item */
+export const nameOrAge = ({ id, labels, created_at, dataset }) =>
+  nameOf(labels) ||
+  (dataset ? `${dataset.name}/${dataset.split}, ${relative(created_at)}` : id.slice(0, SHORT));
+
 /** Names in their order, numbers by their size: `run2` before `run10`. */
 export const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 /** What tells evaluations of the same name apart, the plainest first. @type {((of: Named) => string)[]} */
 const TRAITS = [
   ({ labels }) => (labels?.commit ?? "").slice(0, COMMIT),
+  ({ labels }) =>
+    othersOf(labels ?? {})
+      .filter((text) => !nameOf(labels).endsWith(text))
+      .join(", "),
   ({ created_at }) => time(created_at),
   ({ id }) => id.slice(0, SHORT),
 ];
 
-/** @typedef {{ id: string, labels: Labels, created_at: string }} Named */
+/** @typedef {{ id: string, labels: Labels, created_at: string, dataset?: { name: string, split: string } }} Named */
 
 /** A name for each that no other one has. @param {readonly Named[]} items @returns {Map<string, string>} By id. */
 export function distinctNames(items) {
   /** @type {Map<string, Named[]>} */
   const groups = new Map();
   for (const item of new Map(items.map((each) => [each.id, each])).values()) {
-    const name = nameOrId(item.labels, item.id);
+    const name = nameOrAge(item);
     groups.set(name, [...(groups.get(name) ?? []), item]);
   }
   return new Map(
@@ -60,9 +77,9 @@ export function distinctNames(items) {
   );
 }
 
-/** The evaluation's name as a link; its id is the title. @param {string} id @param {Labels} labels */
-export const evaluationLink = (id, labels) =>
-  h("a", { class: "main", href: evaluationPlace(id), title: id }, nameOrId(labels, id));
+/** The evaluation's name as a link; its id is the title. @param {string} id @param {Labels} labels @param {string} [name] */
+export const evaluationLink = (id, labels, name = nameOrId(labels, id)) =>
+  h("a", { class: "main", href: evaluationPlace(id), title: id }, name);
 
 /** The way to an evaluation, for the frame. @param {Evaluation | null} run @returns {Crumb[]} */
 export const evaluationCrumbs = (run) =>

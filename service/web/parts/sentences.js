@@ -6,7 +6,7 @@
 
 import { titleOf, wordsOf } from "./metrics.js";
 import { nameOrId } from "./names.js";
-import { probability, count, duration, interval, number, signed } from "./numbers.js";
+import { probability, count, duration, interval, isShown, number, signed } from "./numbers.js";
 
 /** @typedef {{ claim: string, detail: string }} Sentence The claim is shown in bold, the detail after it. */
 /** @typedef {Schemas["Evaluation"]["falls"][number]} Fall */
@@ -64,18 +64,32 @@ const attentionOf = ({ kind, fall }) =>
 /** `3`, or `at least 50` of a list that goes on. @param {{ items: unknown[], next: string | null }} page */
 const manyIn = ({ items, next }) => `${next ? "at least " : ""}${count(items.length)}`;
 
-/** @param {{ attention: Schemas["AttentionItem"][], running: Schemas["EvaluationPage"], queued: Schemas["EvaluationPage"] }} of Pages of evaluations. */
-export function homeSentence({ attention, running, queued }) {
-  const found = attention.map(attentionOf);
+/** Why an evaluation needs attention, after its name. @param {Schemas["AttentionItem"]} item */
+function attentionFinding({ fall, gate, caption, error }) {
+  if (fall) return `is ${fallSize(fall)}`;
+  if (gate)
+    return `fails its gate: ${withoutStop(gateFinding(gate.gate, gate) ?? gateReason(gate) ?? gateName(gate.gate))}`;
+  if (caption) return `has ${repeatedIn(caption)}`;
+  return error ? `failed: ${withoutStop(error.detail)}` : "needs attention";
+}
+
+/** @param {string} text */
+const withoutStop = (text) => text.replace(/\.$/, "");
+
+/** @param {{ attention: Schemas["AttentionItem"][], name: string, running: Schemas["EvaluationPage"], queued: Schemas["EvaluationPage"] }} of `attention`: the gravest first, whose name is `name`. Pages of evaluations. */
+export function homeSentence({ attention: [gravest, ...others], name, running, queued }) {
+  const found = others.map(attentionOf);
   const kinds = Object.keys(ATTENTION).flatMap((kind) => {
     const many = found.filter((each) => each === kind).length;
     return many ? [ATTENTION[kind](many)] : [];
   });
-  const many = attention.length;
+  const many = others.length;
   return sentence(
-    many
-      ? `${plural(many, "evaluation")} ${many === 1 ? "needs" : "need"} attention: ${listed(kinds, kinds.length)}.`
+    gravest
+      ? ended(`${isolated(name)} ${attentionFinding(gravest)}`)
       : "Nothing of the last 30 days needs attention.",
+    many > 0 &&
+      `${count(many)} more ${many === 1 ? "evaluation needs" : "evaluations need"} attention: ${listed(kinds, kinds.length)}.`,
     `${manyIn(running)} running, ${manyIn(queued)} queued.`,
   );
 }
@@ -89,13 +103,16 @@ const repeatedCaption = (collapsed) =>
   collapsed && `${capitalized(repeatedIn(collapsed))}: “${isolated(collapsed.text)}”.`;
 
 /** @param {string} text */
-const capitalized = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+const ended = (text) => text.replace(/([^.?!])$/, "$1.");
+
+/** @param {string} text */
+export const capitalized = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 
 /** @param {{ run: Evaluation, board?: Schemas["Leaderboard"] | null }} of `board`: of its main metric, the first page. */
 export function evaluationSentence({ run, board }) {
   const { status, error, tasks } = run;
   if (status === "failed")
-    return sentence(`It failed: ${error?.code ?? "the service gives no reason"}.`, error?.detail);
+    return sentence(error ? ended(capitalized(error.detail)) : "It failed: the service gives no reason.");
   if (status === "canceled") return sentence("It was stopped before its end.");
   if (status !== "succeeded") return unfinished(run);
   const metric = mainMetric(run);
@@ -107,8 +124,8 @@ export function evaluationSentence({ run, board }) {
     run.gates.find(({ verdict }) => verdict !== "passed");
   if (gate)
     return sentence(
-      `${gate.verdict === "failed" ? "It fails its gate" : "Its verdict is open on the gate"} (${gateName(gate.gate)})${gateDifference(gate)}.`,
-      gate.detail,
+      ended(`${VERDICTS[gate.verdict ?? "open"]}: ${gate.detail ?? gateName(gate.gate)}`),
+      has,
       repeated,
     );
   const passes =
@@ -123,6 +140,15 @@ export function evaluationSentence({ run, board }) {
     passes,
   );
 }
+
+/** How a gate that has not passed is told. */
+const VERDICTS = {
+  failed: "It fails its gate",
+  undecided: "Its gate is undecided",
+  not_comparable: "Its gate cannot be decided",
+  open: "Its gate is open",
+  passed: "It passes its gate",
+};
 
 /** Its rank, and the first of the leaderboard, if it is on this page of it. @param {Evaluation} run @param {Schemas["Leaderboard"] | null | undefined} board */
 function rankOf({ id, dataset }, board) {
@@ -158,10 +184,21 @@ function unfinished({ status, tasks, forecast, estimate }) {
   );
 }
 
+/** Tasks that are not called by their metric. @type {Record<string, string>} */
+const TASKS = {
+  prefix: "prefix scores",
+  columns: "word probabilities",
+  pregen: "pre-gen scores",
+  bleu: "BLEU",
+};
+
+/** @param {string} name */
+export const taskTitle = (name) => TASKS[name] ?? titleOf(name).replaceAll("_", " ");
+
 /** `captions 62 %, 40 s left`. @param {Schemas["RunTask"]} task */
 export function runningOf({ name, progress: { done, total }, seconds_left: seconds }) {
   const share = total ? ` ${Math.floor((100 * done) / total)} %` : "";
-  return `${name}${share}${typeof seconds === "number" ? `, ${duration(seconds)} left` : ""}`;
+  return `${taskTitle(name)}${share}${typeof seconds === "number" ? `, ${duration(seconds)} left` : ""}`;
 }
 
 const OPEN = ["waiting", "ready", "running"];
@@ -207,8 +244,8 @@ export function gateName(gate) {
   return gate;
 }
 
-/** Why it was decided so, without ids: "CIDEr-D 0.168 is below 9". @param {Pick<Schemas["Gate"], "detail" | "scores">} gate */
-export function gateReason({ detail, scores }) {
+/** Why it was decided so, without ids: "CIDEr-D 0.168 is below 9". @param {{ detail: string | null, scores?: Schemas["Gate"]["scores"] }} gate */
+export function gateReason({ detail, scores = {} }) {
   const measured = detail?.replace(
     MEASURED,
     (_, metric, between, low, high, relation, bound) =>
@@ -218,7 +255,7 @@ export function gateReason({ detail, scores }) {
     (text, metric) => text?.replaceAll(new RegExp(`\\b${metric}\\b`, "g"), titleOf(metric)),
     measured?.replace(/ \(ev_[^()]*\)/g, ""),
   );
-  return named ? named.replace(/([^.])$/, "$1.") : null;
+  return named ? ended(named) : null;
 }
 
 /** As scores are shown, unless that hides the difference from the bound. @param {string} text @param {string} bound @param {string} metric */
@@ -227,14 +264,33 @@ function rounded(text, bound, metric) {
   return shown === number(Number(bound), metric) || shown === "NaN" ? withMinus(text) : shown;
 }
 
-/** @param {Schemas["Gate"]} gate */
-function gateDifference({ scores }) {
-  const [metric, worst] =
-    Object.entries(scores)
-      .filter(([, each]) => each.difference !== null)
-      .sort(([, a], [, b]) => (a.p ?? 1) - (b.p ?? 1))[0] ?? [];
-  if (!metric || !worst) return "";
-  return `: ${signed(worst.difference, metric)} ${interval(worst.difference_interval, metric)}`.trimEnd();
+/**
+ * How far a score is from its baseline, and the gate's demand: "CIDEr-D is 0.038 [0.015, 0.061] below the baseline;
+ * the gate allows 0.010."; null where no difference was measured.
+ *
+ * @param {string} gate As it was submitted.
+ * @param {{ metric: string | null, difference: number | null, interval: any, margin?: number | null }} found
+ * @param {string} [baseline] Its name.
+ */
+export function gateFinding(gate, { metric, difference, interval: ends, margin }, baseline = "the baseline") {
+  if (!metric || difference === null) return null;
+  const isBelow = difference < 0;
+  const size = scored(
+    { value: Math.abs(difference), interval: ends && isBelow ? [-ends[1], -ends[0]] : ends },
+    metric,
+  );
+  return `${titleOf(metric)} is ${size} ${isBelow ? "below" : "above"} ${isolated(baseline)}; ${demandOf(gate, metric, margin)}.`;
+}
+
+/** @param {string} gate @param {string} metric @param {number | null | undefined} margin */
+function demandOf(gate, metric, margin) {
+  const [, test, list] = TEST.exec(gate) ?? [];
+  if (test === "better") return "the gate asks for an improvement";
+  if (test === "no_significant_drop") return "the gate allows no significant drop";
+  if (test !== "not_worse") return `the gate asks for ${gateName(gate)}`;
+  const text = list.split(",").at(-1)?.trim() ?? "";
+  const amount = margin ?? Number(text);
+  return `the gate allows ${isShown(amount) ? number(amount, metric) : text}`;
 }
 
 /** @param {Evaluation} run @param {string} metric */
@@ -692,9 +748,10 @@ export function jobsSentence({ running, queued, workers }) {
       `${problem}${waiting && `: ${waiting}`}.`,
       "Start one with: prescore worker inference, prescore worker metrics.",
     );
+  const busy = workers.filter(({ state }) => state === "busy").length;
   const works = `${plural(running, "job")} running, ${count(queued)} queued`;
   return sentence(
     problem ? `${problem}: ${works}.` : `${works}.`,
-    !problem && `${plural(workers.length, "worker")} ${workers.length === 1 ? "is" : "are"} available.`,
+    !problem && `${count(busy)} of ${plural(workers.length, "worker")} ${busy === 1 ? "is" : "are"} busy.`,
   );
 }

@@ -107,4 +107,4 @@ export const labels = (labels) =>
 
 /** Why a run or a task failed. @param {{ code: string, detail: string } | null} error */
 export const failure = (error) =>
-  error && h("p.notice.bad", { role: "alert" }, h("strong", error.code), " ", error.detail);
+  error && h("p.notice.bad", { role: "alert", title: error.code }, error.detail);

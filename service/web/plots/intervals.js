@@ -47,16 +47,22 @@ export function axis(range) {
     WIDTH,
     12,
     { "aria-hidden": "true" },
-    values.map((value) => s("text", { x: at(value), y: 10, "text-anchor": "middle" }, value.toFixed(digits))),
+    values.map((value) =>
+      s("text", { x: at(value), y: 10, "text-anchor": "middle" }, value.toFixed(digits).replace("-", "−")),
+    ),
   );
 }
 
 /**
  * @param {Score} score
  * @param {Range} range
- * @param {{ metric?: string, forecast?: Score | null, marks?: Record<string, number | null> }} [beside] `marks`: values that stand beside it, by their names.
+ * @param {{ metric?: string, forecast?: Score | null, marks?: Record<string, number | null>, hasTicks?: boolean }} [beside] `marks`: values that stand beside it, by their names. `hasTicks`: those of an axis in the head.
  */
-export function intervalBar(score, range, { metric = "", forecast = null, marks = {} } = {}) {
+export function intervalBar(
+  score,
+  range,
+  { metric = "", forecast = null, marks = {}, hasTicks = true } = {},
+) {
   if (score.value !== null && isOutside(range, score.value)) return offScale(score.value, range);
   const at = clamped(range, across(WIDTH));
   const inside = Object.entries(marks).filter(([, value]) => value !== null && !isOutside(range, value));
@@ -69,21 +75,34 @@ export function intervalBar(score, range, { metric = "", forecast = null, marks 
     WIDTH,
     HEIGHT,
     { role: "img", "aria-label": told.filter(Boolean).join(", ") },
-    ticksOf(range).map((value) => line("ground", at(value), HEIGHT)),
+    hasTicks && ticksOf(range).map((value) => line("ground", at(value), HEIGHT)),
     span("band", score, at, 6, 6),
     forecast && span("forecast", forecast, at, 3, 12),
     inside.map(([name, value]) =>
-      line("mark", at(Number(value)), HEIGHT, s("title", `${name} ${number(value, metric)}`)),
+      line(
+        value === 0 ? "mark origin" : "mark",
+        at(Number(value)),
+        HEIGHT,
+        s("title", `${name} ${number(value, metric)}`),
+      ),
     ),
     score.value !== null && tick(at(score.value), HEIGHT, forecast && "landing"),
   );
 }
 
-/** The name of a mark, below the bar in which it stands. @param {string} text @param {number} value @param {Range} range */
-export function markLabel(text, value, range) {
-  const x = clamped(range, across(WIDTH))(value);
-  const anchor = x < WIDTH / 3 ? "start" : x > (2 * WIDTH) / 3 ? "end" : "middle";
-  return drawing(WIDTH, 12, { "aria-hidden": "true" }, s("text", { x, y: 10, "text-anchor": anchor }, text));
+/** The margin and 0, named below the bar in which they are marked, away from each other. @param {number | null} margin @param {string} metric @param {Range} range */
+export function markLabels(margin, metric, range) {
+  const at = clamped(range, across(WIDTH));
+  const label = (/** @type {string} */ text, /** @type {number} */ value, /** @type {string} */ anchor) =>
+    s("text", { x: at(value), y: 10, "text-anchor": anchor }, text);
+  const [inner, outer] = (margin ?? 0) > 0 ? ["end", "start"] : ["start", "end"];
+  return drawing(
+    WIDTH,
+    12,
+    { "aria-hidden": "true" },
+    label("0", 0, margin === null ? "middle" : inner),
+    margin !== null && label(`margin ${number(margin, metric)}`, margin, outer),
+  );
 }
 
 /** @param {number} x @param {number} height @param {string | null} [kind] */

@@ -10,6 +10,7 @@ import { announce } from "../parts/frame.js";
 import { namingLabel, nameOrId } from "../parts/names.js";
 import { splitPlace } from "../parts/places.js";
 import { stopButton } from "./stop.js";
+import { describeRun } from "./tasks.js";
 
 /** @typedef {import("../parts/dialogs.js").Form} Form */
 
@@ -25,7 +26,9 @@ export function evaluationActions(run, refresh) {
     () =>
       isFinished.value
         ? button("Delete…", () => openForm(() => deleteForm(run())))
-        : stopButton("this evaluation", url, refresh),
+        : stopButton("this evaluation", url, refresh, () =>
+            describeRun(nameOrId(run().labels, run().id), run()),
+          ),
   );
 }
 

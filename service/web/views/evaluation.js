@@ -8,7 +8,7 @@ import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { ago, clock } from "../parts/dates.js";
 import { fact, folded, section, viewHead } from "../parts/layout.js";
-import { nameOrId } from "../parts/names.js";
+import { nameOrAge, nameOrId } from "../parts/names.js";
 import { duration, short } from "../parts/numbers.js";
 import {
   captionsPlace,
@@ -19,7 +19,7 @@ import {
   splitCrumbs,
   splitLink,
 } from "../parts/places.js";
-import { evaluationSentence, mainMetric, workersProblem } from "../parts/sentences.js";
+import { evaluationSentence, fallSign, mainMetric, workersProblem, worstFalls } from "../parts/sentences.js";
 import { allAnswered, badge, following, labels, verdictBadge } from "../parts/states.js";
 import { evaluationActions } from "./actions.js";
 import { falls } from "./evaluated/falls.js";
@@ -63,8 +63,12 @@ export function evaluation(id) {
         })
       : null,
   );
+  const judged = () => [
+    told.value && gates(told.value, sentence.value?.claim),
+    fallenImages(id, drops.answer.value),
+  ];
   const name = () =>
-    isThere.value ? nameOrId(run().labels, id) : isMissing.value ? "No such evaluation" : "Evaluation";
+    isThere.value ? nameOrAge(run()) : isMissing.value ? "No such evaluation" : "Evaluation";
   const content = () =>
     following(found, () =>
       allAnswered(
@@ -78,18 +82,18 @@ export function evaluation(id) {
             "div",
             { class: () => (isOpen.value ? null : "ended") },
             () => isOpen.value && hindrance(workers.answer.value?.items),
+            () => run().warnings.length > 0 && warnings(run()),
             facts(
               run,
               () => baselines.value,
               () => (seconds.value, isOpen.value),
             ),
             evaluationActions(run, found.refresh),
-            () => falls(run()),
+            () => falls(run(), sentence.value && `${sentence.value.claim} ${sentence.value.detail}`),
+            () => hasFailed.value && judged(),
             section("Scores", scores(run)),
-            () => told.value && gates(told.value, sentence.value?.detail),
-            () => fallenImages(id, drops.answer.value),
+            () => !hasFailed.value && judged(),
             section("Tasks", () => allTasks(run(), age)),
-            () => run().warnings.length > 0 && section("Warnings", warnings(run())),
             byApi(id),
           ),
       ),
@@ -153,7 +157,8 @@ const byApi = (id) =>
 /** @param {Evaluation} run */
 const warnings = (run) =>
   h(
-    "ul",
+    "ul.notice",
+    { "aria-label": "Warnings" },
     run.warnings.map(({ code, image, detail }) =>
       h(
         "li",
@@ -177,7 +182,10 @@ function facts(run, baselines, isOpen) {
   const training = () => run().labels.run;
   return h(
     "dl.facts.panel",
-    fact("State", () => [badge(run().status), " ", verdictBadge(run().verdict), " ", collapsed(run())]),
+    fact("State", () => [
+      h("span", { title: run().error?.code }, badge(run().status)),
+      ...[" ", verdictBadge(run().verdict), " ", fallBadge(run()), " ", collapsed(run())],
+    ]),
     () => isOpen() && fact("Progress", taskProgress(run().tasks), h("span.sub", timesOf(run()))),
     fact("Dataset", splitLink(dataset), h("span.quiet", { title: dataset.digest }, ` ${dataset.version}`)),
     fact("Submitted", ago(created_at), () => run().finished_at && `, took ${lasted(run())}`),
@@ -198,6 +206,12 @@ function facts(run, baselines, isOpen) {
     fact("Labels", () => (Object.keys(run().labels).length ? labels(run().labels) : "none")),
     () => run().note && fact("Note", run().note),
   );
+}
+
+/** @param {Evaluation} run */
+function fallBadge({ falls }) {
+  const [worst] = worstFalls(falls);
+  return worst && h("span.badge.bad", `▼ ${fallSign(worst)}`);
 }
 
 /** @param {Evaluation} run */

@@ -9,12 +9,13 @@ import { place } from "../core/urls.js";
 import { ago } from "../parts/dates.js";
 import { section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
-import { evaluationLink, nameOrId } from "../parts/names.js";
-import { count, interval, number, signed } from "../parts/numbers.js";
+import { distinctNames, evaluationLink, stepOf } from "../parts/names.js";
+import { number } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
 import {
+  capitalized,
   fallSize,
-  gateName,
+  gateFinding,
   gateReason,
   homeSentence,
   plural,
@@ -26,7 +27,8 @@ import { table } from "../parts/table.js";
 import { collapsedOf, trainingCards } from "./trainings.js";
 
 /** @typedef {Schemas["AttentionItem"]} Attention */
-/** @typedef {Attention & { checkpoints: number }} Row `checkpoints`: of one training run, of which this is the latest. */
+/** @typedef {Attention & { checkpoints: Attention[] }} Row `checkpoints`: of one training run, of which this is the latest. */
+/** @typedef {Map<string, string>} Names By evaluation. */
 
 const METRICS = ["cider_d", "meteor"];
 const MOST = 10; // evaluations of a page
@@ -50,6 +52,7 @@ export function home() {
   onChange(() => changing.forEach((each) => each.refresh()), "evaluation");
   const all = [...changing, datasets];
   const items = computed(() => byUse(attention.answer.value?.items ?? []));
+  const names = computed(() => distinctNames(items.value.map(namedOf)));
   const hasAttention = computed(() => items.value.length > 0);
   const isEmpty = computed(() => latest.answer.value !== null && latest.items.value.length === 0);
   const begin = signal(/** @type {typeof import("./begin.js").firstSteps | null} */ (null));
@@ -59,7 +62,12 @@ export function home() {
   const told = () => {
     const [run, wait] = [running.answer.value, queued.answer.value];
     return attention.answer.value && run && wait
-      ? homeSentence({ attention: items.value, running: run, queued: wait })
+      ? homeSentence({
+          attention: items.value,
+          name: items.value.length ? nameIn(names.value, items.value[0]) : "",
+          running: run,
+          queued: wait,
+        })
       : null;
   };
   return {
@@ -71,7 +79,7 @@ export function home() {
         const first = () => [
           () => all.map(refusalOf),
           () => isEmpty.value && begin.value?.(),
-          () => hasAttention.value && section("Needs attention", attentionTable(items)),
+          () => hasAttention.value && section("Needs attention", attentionTable(items, names)),
           allAnswered(all, others),
         ];
         const others = () => [
@@ -93,8 +101,19 @@ const NOTHING = {
   detail: "Nothing has been scored here yet. Add a dataset, then score captions or a checkpoint on it.",
 };
 
-/** @param {{ value: Attention[] }} items */
-function attentionTable(items) {
+/** @param {Attention} item @returns {import("../parts/names.js").Named} */
+const namedOf = ({ evaluation, labels, at, dataset }) => ({
+  id: evaluation,
+  labels,
+  created_at: at,
+  dataset,
+});
+
+/** @param {Names} names @param {Attention} item */
+const nameIn = (names, { evaluation }) => names.get(evaluation) ?? evaluation;
+
+/** @param {{ value: Attention[] }} items @param {{ value: Names }} names */
+function attentionTable(items, names) {
   const isWhole = signal(false);
   const rows = computed(() => joinCheckpoints(items.value));
   const shown = computed(() => (isWhole.value ? rows.value : rows.value.slice(0, FIRST_ATTENTION)));
@@ -109,17 +128,17 @@ function attentionTable(items) {
           {
             head: "Evaluation",
             kind: "name",
-            cell: (item) => [subject(item), h("span.sub", reason(item))],
+            cell: (item) => [subject(item, names.value), splitOnPhone(item), h("span.sub", reason(item))],
           },
           { head: "Dataset", kind: "quiet", cell: ({ dataset }) => splitLink(dataset) },
           { head: "When", kind: "quiet narrow", cell: ({ at }) => ago(at) },
-          { head: "Cause", kind: "narrow", phone: "value", cell: cause },
+          { head: "Cause", kind: "narrow", phone: "value", cell: (item) => cause(item, names.value) },
         ],
       }),
     ),
     () =>
       shown.value.length < rows.value.length &&
-      more(`Show all ${rows.value.length}`, () => (isWhole.value = true)),
+      more(`Show all ${items.value.length} evaluations`, () => (isWhole.value = true)),
   ];
 }
 
@@ -131,22 +150,32 @@ function joinCheckpoints(items) {
     const { kind, evaluation, labels, dataset } = item;
     const key = kind === "collapsed" && labels.run ? [dataset.digest, dataset.split, labels.run] : evaluation;
     const row = rows.get(String(key));
-    if (row) row.checkpoints += 1;
-    else rows.set(String(key), { ...item, checkpoints: 1 });
+    if (row) row.checkpoints.push(item);
+    else rows.set(String(key), { ...item, checkpoints: [item] });
   }
   return [...rows.values()];
 }
 
-/** @param {Row} row */
-const subject = ({ evaluation, labels, dataset, checkpoints }) =>
-  checkpoints > 1
+/** @param {Row} row @param {Names} names */
+const subject = ({ evaluation, labels, dataset, checkpoints }, names) =>
+  checkpoints.length > 1
     ? h(
         "a.main",
         { href: runPlace(dataset.name, dataset.split, labels.run) },
         h("bdi", labels.run),
-        `: ${count(checkpoints)} checkpoints`,
+        stepsOf(checkpoints),
       )
-    : evaluationLink(evaluation, labels);
+    : evaluationLink(evaluation, labels, names.get(evaluation));
+
+/** `, steps 2 to 6`, of those that tell their step. @param {Attention[]} checkpoints */
+function stepsOf(checkpoints) {
+  const steps = checkpoints.map(({ labels }) => stepOf(labels)).filter((step) => step !== null);
+  const [first, last] = [Math.min(...steps), Math.max(...steps)].map((step) => step.toLocaleString("en"));
+  return first !== last && steps.length ? `, steps ${first} to ${last}` : "";
+}
+
+/** The split, which has no column there. @param {{ dataset: { name: string, split: string } }} of */
+const splitOnPhone = ({ dataset: { name, split } }) => h("span.sub.on-phone", `${name}/${split}`);
 
 /** @param {string} text @param {() => void} press @param {() => boolean} [isBusy] */
 const more = (text, press, isBusy = () => false) =>
@@ -170,13 +199,13 @@ function sign({ kind }) {
   return h("span", { class: ["badge", tone] }, text);
 }
 
-/** @param {Row} row */
-function cause(row) {
-  const { kind, labels, dataset, checkpoints, evaluation } = row;
+/** @param {Row} row @param {Names} names */
+function cause(row, names) {
+  const { kind, labels, dataset, checkpoints } = row;
   const [text, of, href] =
-    checkpoints > 1
+    checkpoints.length > 1
       ? ["Training →", labels.run, runPlace(dataset.name, dataset.split, labels.run)]
-      : [SIGNS[kind][2], nameOrId(labels, evaluation), causePlace(row)];
+      : [SIGNS[kind][2], nameIn(names, row), causePlace(row)];
   return h("a", { href, "aria-label": `${text} of ${of}` }, text);
 }
 
@@ -190,27 +219,26 @@ function causePlace({ kind, evaluation, dataset, labels, fall }) {
 
 /** @param {Row} row */
 function reason({ fall, gate, caption, error, checkpoints }) {
-  if (checkpoints > 1) return "one caption for most images";
+  if (checkpoints.length > 1)
+    return `${plural(checkpoints.length, "checkpoint")} with one caption for most images`;
   if (fall) return fallSize(fall);
-  if (gate) {
-    const { difference, metric, interval: ends, detail } = gate;
-    const told =
-      metric && difference !== null
-        ? `${signed(difference, metric)} ${interval(ends, metric)}`
-        : gateReason({ detail, scores: {} });
-    return [gateName(gate.gate), told].filter(Boolean).join(": ");
-  }
-  if (!caption) return error?.detail;
+  if (gate) return gateFinding(gate.gate, gate) ?? gateReason(gate);
+  if (!caption) return error && capitalized(error.detail);
   return [`${repeatedIn(caption)}: `, h("bdi", caption.text)];
 }
 
 /** @param {ReturnType<typeof pages>} latest */
 function latestTable(latest) {
+  const names = computed(() => distinctNames(/** @type {Evaluation[]} */ (latest.items.value)));
   const shown = table(/** @type {{ value: Evaluation[] }} */ (latest.items), {
     name: "Table of the latest evaluations",
     keyOf: ({ id }) => id,
     columns: [
-      { head: "Name", kind: "name", cell: ({ id, labels }) => evaluationLink(id, labels) },
+      {
+        head: "Name",
+        kind: "name",
+        cell: (run) => [evaluationLink(run.id, run.labels, names.value.get(run.id)), splitOnPhone(run)],
+      },
       { head: "Dataset", cell: ({ dataset }) => splitLink(dataset) },
       { head: "State", phone: "below", cell: state },
       { head: metricName("cider_d"), kind: "number", phone: "value", cell: (run) => score(run, "cider_d") },

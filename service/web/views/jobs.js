@@ -7,15 +7,15 @@ import { computed } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { ago, clock, lasting, time } from "../parts/dates.js";
 import { section, view } from "../parts/layout.js";
-import { evaluationLink, nameOrId } from "../parts/names.js";
+import { distinctNames, evaluationLink } from "../parts/names.js";
 import { count, duration } from "../parts/numbers.js";
 import { comparePlace, splitLink, splitPlace } from "../parts/places.js";
-import { jobsSentence } from "../parts/sentences.js";
+import { capitalized, jobsSentence, taskTitle } from "../parts/sentences.js";
 import { answered, badge } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { account } from "./account.js";
 import { stopButton } from "./stop.js";
-import { leftOf, stateOf, taskProgress, timesOf } from "./tasks.js";
+import { describeRun, leftOf, stateOf, taskProgress, timesOf } from "./tasks.js";
 
 /** @typedef {Evaluation | Schemas["Comparison"] | Schemas["Probes"] | Schemas["StudyRun"] | Schemas["Learned"]} Run */
 /** @typedef {{ run: Run, url: string, name: string, link: () => Child, state: string }} Job */
@@ -55,11 +55,18 @@ export function jobs() {
     for (const { kind, found } of lists) if (!told || told.kind === kind) found.refresh();
     [failed, workers, queues].forEach(({ refresh }) => refresh());
   });
-  const all = computed(() => lists.flatMap(({ kind, found }) => jobsIn(kind, found)));
+  const names = computed(() =>
+    distinctNames(
+      [...lists.filter(({ kind }) => kind === "evaluation").map(({ found }) => found), failed].flatMap(
+        ({ answer }) => answer.value?.items ?? [],
+      ),
+    ),
+  );
+  const all = computed(() => lists.flatMap(({ kind, found }) => jobsIn(kind, found, names.value)));
   const [running, retrying, queued] = ["running", "retrying", "queued"].map((state) =>
     computed(() => all.value.filter((job) => job.state === state)),
   );
-  const failures = computed(() => jobsIn("evaluation", failed));
+  const failures = computed(() => jobsIn("evaluation", failed, names.value));
   const there = computed(() => workers.answer.value?.items ?? []);
   const columns = jobColumns(seconds, () => lists.forEach(({ found }) => found.refresh()));
   return view(
@@ -80,21 +87,23 @@ export function jobs() {
       jobList("Queued", queued, columns, "Nothing is queued."),
       jobList("Recent failures", failures, FAILED, "No evaluation has failed."),
       h("div.beside", workerList(there, all, seconds), queueList(queues)),
-      section("You", answered(me, account)),
+      section("Your access", answered(me, account)),
     ],
   );
 }
 
-/** @param {string} kind @param {Resource} found @returns {Job[]} */
-function jobsIn(kind, { answer }) {
+/** @param {string} kind @param {Resource} found @param {Map<string, string>} names Of evaluations, by id. @returns {Job[]} */
+function jobsIn(kind, { answer }, names) {
   const [where, title, placeOf] = KINDS[kind];
   return (answer.value?.items ?? []).map((/** @type {any} */ run) => {
     const { id, labels } = run;
     const href = placeOf(run);
+    const name = title ?? names.get(id) ?? id;
     return {
       run,
-      name: title ?? nameOrId(labels, id),
-      link: () => (title ? h(href ? "a" : "span", { href, title: id }, title) : evaluationLink(id, labels)),
+      name,
+      link: () =>
+        title ? h(href ? "a" : "span", { href, title: id }, title) : evaluationLink(id, labels, name),
       url: place(`/v1/${where}`, id),
       state: stateOf(run),
     };
@@ -141,7 +150,13 @@ const jobColumns = (seconds, refresh) => [
     kind: "job-stop",
     phone: "below",
     once: true,
-    cell: ({ name, url }) => stopButton(name, () => url, refresh),
+    cell: ({ name, url, run }) =>
+      stopButton(
+        name,
+        () => url,
+        refresh,
+        () => describeRun(name, run),
+      ),
   },
 ];
 
@@ -152,10 +167,13 @@ const FAILED = [
     head: "Why",
     kind: "wide",
     phone: "below",
-    cell: ({ run }) => run.error && `${run.error.code}: ${run.error.detail}`,
+    cell: ({ run: { error } }) => error && h("span", { title: error.code }, capitalized(error.detail)),
   },
   { head: "Failed", kind: "narrow", phone: "value", cell: ({ run }) => ago(run.finished_at) },
 ];
+
+/** Since when the time of a worker is counted. @type {Record<string, string>} */
+const SINCE = { busy: "on it for ", idle: "connected for " };
 
 /** @param {{ value: Schemas["Worker"][] }} workers @param {{ value: Job[] }} all @param {{ value: number }} seconds */
 function workerList(workers, all, seconds) {
@@ -174,9 +192,14 @@ function workerList(workers, all, seconds) {
     {
       head: "Task",
       phone: "below",
-      cell: ({ task }) => task && [task.name, task.evaluation && [" of ", linkOf(task.evaluation)]],
+      cell: ({ task }) =>
+        task && [taskTitle(task.name), task.evaluation && [" of ", linkOf(task.evaluation)]],
     },
-    { head: "In this state for", kind: "number", cell: ({ since }) => (seconds.value, lasting(since)) },
+    {
+      head: "Time",
+      kind: "number",
+      cell: ({ since, state }) => (seconds.value, [SINCE[state], lasting(since)]),
+    },
   ];
   return section("Workers", () =>
     isAny(workers)
@@ -188,7 +211,15 @@ function workerList(workers, all, seconds) {
 /** @type {Column<Schemas["Queue"]>[]} */
 const QUEUE = [
   { head: "Queue", kind: "name", cell: ({ name }) => name },
-  { head: "Waiting tasks", kind: "number", phone: "value", cell: ({ waiting }) => count(waiting) },
+  {
+    head: "Waiting tasks",
+    kind: "number",
+    phone: "value",
+    cell: ({ waiting }) => [
+      count(waiting),
+      h("span.on-phone", waiting === 1 ? " task waits" : " tasks wait"),
+    ],
+  },
   { head: "Running tasks", kind: "number", cell: ({ running }) => count(running) },
   { head: "Tasks of your team", kind: "number", cell: ({ yours }) => count(yours) },
   { head: "Longest wait", kind: "number", cell: ({ oldest_seconds }) => duration(oldest_seconds) },

@@ -7,14 +7,20 @@ import { announce } from "../parts/frame.js";
 
 const MEANING = "Its unfinished tasks end. Results that other runs need are computed all the same.";
 
-/** @param {string} name Of the run. @param {() => string} url @param {() => void} after */
-export function stopButton(name, url, after) {
+/** @param {string} name Of the run. @param {() => string} url @param {() => void} after @param {() => string} [described] The run with its state. */
+export function stopButton(name, url, after, described = () => name) {
   const stop = async () => {
     await ask(`${url()}/cancel`, { method: "POST" });
     after();
     announce(`Stopped ${name}.`);
   };
   const open = () =>
-    openForm(() => ({ title: `Stop ${name}?`, about: MEANING, text: "Stop it", act: stop, isDanger: true }));
+    openForm(() => ({
+      title: `Stop ${described()}?`,
+      about: MEANING,
+      text: "Stop it",
+      act: stop,
+      isDanger: true,
+    }));
   return h("button", { type: "button", title: MEANING, "aria-label": `Stop ${name}`, onclick: open }, "Stop");
 }

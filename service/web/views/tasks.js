@@ -3,7 +3,7 @@
 import { h } from "../core/dom.js";
 import { count, duration } from "../parts/numbers.js";
 import { lasting } from "../parts/dates.js";
-import { runningOf, secondsLeft } from "../parts/sentences.js";
+import { plural, runningOf, secondsLeft, taskTitle } from "../parts/sentences.js";
 
 /** @typedef {Schemas["RunTask"]} Task */
 
@@ -18,10 +18,18 @@ export function stateOf({ status, tasks }) {
 export const shareOf = ({ status, progress: { done, total } }) =>
   status === "done" ? 1 : status === "running" && total ? done / total : 0;
 
+/** `4 of 9 tasks`. @param {Task[]} tasks */
+const doneOf = (tasks) =>
+  `${count(tasks.filter(({ status }) => status === "done").length)} of ${plural(tasks.length, "task")}`;
+
+/** `dev on shapes/test (running, 4 of 9 tasks)`. @param {string} name @param {{ status: string, tasks: Task[], dataset: { name: string, split: string } }} run */
+export const describeRun = (name, run) =>
+  `${name} on ${run.dataset.name}/${run.dataset.split} (${stateOf(run)}, ${doneOf(run.tasks)})`;
+
 /** @param {Task[]} tasks */
 export function taskProgress(tasks) {
   const done = tasks.filter(({ status }) => status === "done").length;
-  const told = `${count(done)} of ${count(tasks.length)} tasks`;
+  const told = doneOf(tasks);
   return [
     h("progress", { max: tasks.length || 1, value: done, "aria-label": told, title: told }),
     h("span.sub", [told, workOf(tasks)].filter(Boolean).join(" · ")),
@@ -45,7 +53,8 @@ function workOf(tasks) {
 }
 
 /** As "columns: attempt 2 of 3 in 40 s". @param {Task} task */
-const retryOf = (task) => `${task.name}: ${attemptOf(task)}${task.error ? ` (${task.error.detail})` : ""}`;
+const retryOf = (task) =>
+  `${taskTitle(task.name)}: ${attemptOf(task)}${task.error ? ` (${task.error.detail})` : ""}`;
 
 /** The attempt that comes next, as "attempt 2 of 3 in 40 s". @param {Task} task */
 export function attemptOf({ attempts, attempts_allowed, retry_at }) {

@@ -350,18 +350,16 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
         _run(tasks=[running]),
     ]
     value = "CIDEr-D 0.393 [0.293, 0.493]."
-    margin = "not worse than the baseline by more than 0.01 in CIDEr-D"
-    difference = ": −0.021 [−0.031, −0.011]."
     assert told("evaluationSentence", *({"run": run} for run in given)) == [
-        ["It failed: not_finite.", "a weight is no number"],
+        ["A weight is no number.", ""],
         ["It is queued.", ""],
         [
             "It is running: captions 62 %, 40 s left.",
             "CIDEr-D is forecast at 0.550 [0.510, 0.580].",
         ],
         ["It was stopped before its end.", ""],
-        [f"It fails its gate ({margin}){difference}", "the reason"],
-        [f"Its verdict is open on the gate ({margin}){difference}", "the reason"],
+        ["It fails its gate: the reason.", value],
+        ["Its gate is undecided: the reason.", value],
         ["It passes its gate.", value],
         [
             "Step 5 is 1.030 CIDEr-D below merge-64 at the same step.",
@@ -397,14 +395,14 @@ def test_an_evaluation_that_repeats_a_caption_tells_it_before_its_score(told):
     assert fallen[1].startswith(f"{value} Step 5 is 1.030 CIDEr-D below")
     isolated = "\u2068a \u202e circle\u2069"
     assert some == [f"One caption for 1,100 of 2,150 images: “{isolated}”.", value]
-    assert gated[1] == f"the reason {claim}"
+    assert gated[1] == f"{value} {claim}"
 
 
 def _needing(*kinds):
     """Items of these kinds; `behind` and `trend` are kinds of a fall."""
     falls = {"behind": "run", "trend": "trend"}
     return [
-        {"kind": "fall", "fall": {"kind": falls[kind]}} if kind in falls else {"kind": kind}
+        {"kind": "fall", "fall": _fall(falls[kind], -1.03)} if kind in falls else {"kind": kind}
         for kind in kinds
     ]
 
@@ -412,24 +410,52 @@ def _needing(*kinds):
 def test_home_counts_what_needs_attention(told):
     none, two = ({"items": [{}] * many, "next": None} for many in (0, 2))
     many = {"items": [{}] * 50, "next": "more"}
-    kinds = ["collapsed", "failed", "gate", "gate", "trend", "behind", "behind", "new"]
+    kinds = ["behind", "collapsed", "failed", "gate", "gate", "trend", "behind", "behind", "new"]
+    pages = {"running": none, "queued": none}
     given = [
-        {"attention": _needing(*kinds), "running": two, "queued": many},
-        {"attention": [], "running": none, "queued": none},
-        {"attention": _needing("failed"), "running": none, "queued": none},
+        {"attention": _needing(*kinds), "name": "cold", "running": two, "queued": many},
+        {"attention": [], "name": ""} | pages,
+        {"attention": _needing("new"), "name": "odd"} | pages,
     ]
     assert told("homeSentence", *given) == [
         [
+            "cold is 1.030 CIDEr-D below merge-64 at the same step.",
             (
-                "8 evaluations need attention: 2 are behind another training, "
+                "8 more evaluations need attention: 2 are behind another training, "
                 "1 is worse than expected from its training, 2 failed their gates, 1 failed, "
-                "1 says one caption for most images and 1 for another reason."
+                "1 says one caption for most images and 1 for another reason. "
+                "2 running, at least 50 queued."
             ),
-            "2 running, at least 50 queued.",
         ],
         ["Nothing of the last 30 days needs attention.", "0 running, 0 queued."],
-        ["1 evaluation needs attention: 1 failed.", "0 running, 0 queued."],
+        ["odd needs attention.", "0 running, 0 queued."],
     ]
+
+
+def test_home_begins_with_the_gravest_finding(told):
+    empty = {"items": [], "next": None}
+    measured = {"metric": "cider_d", "difference": -0.0384, "interval": [-0.061, -0.015]}
+    unmeasured = {"metric": None, "difference": None, "interval": None}
+    findings = {
+        "x fails its gate: CIDEr-D is 0.038 [0.015, 0.061] below the baseline; "
+        "the gate allows 0.010.": {
+            "gate": {"gate": "not_worse(cider_d, 0.01)", "detail": "-"} | measured
+        },
+        "x fails its gate: CIDEr-D 0.168 is below 9.": {
+            "gate": {"gate": "cider_d >= 9", "detail": "cider_d 0.1682 < 9"} | unmeasured
+        },
+        "x failed: 1 of 8 values is not finite; did it diverge?": {
+            "error": {"code": "odd", "detail": "1 of 8 values is not finite; did it diverge?"}
+        },
+        "x has one caption for 26 of 40 images.": {
+            "caption": {"text": "w", "images": 26, "of": 40}
+        },
+    }
+    given = [
+        {"attention": [{"kind": "new"} | item], "name": "x", "running": empty, "queued": empty}
+        for item in findings.values()
+    ]
+    assert [claim for claim, _ in told("homeSentence", *given)] == [*findings]
 
 
 def test_the_parts_of_what_needs_attention_add_up(told):
@@ -437,10 +463,13 @@ def test_the_parts_of_what_needs_attention_add_up(told):
     kinds = ["behind", "trend", "gate", "failed", "collapsed", "new"]
     page = {"items": [], "next": None}
     given = [drawn.choices(kinds, k=drawn.randint(1, 40)) for _ in range(30)]
-    answers = [{"attention": _needing(*each), "running": page, "queued": page} for each in given]
-    for claim, _ in told("homeSentence", *answers):
-        whole, *parts = map(int, re.findall(r"\d+", claim))
-        assert whole == sum(parts), claim
+    answers = [
+        {"attention": _needing("failed", *each), "name": "x", "running": page, "queued": page}
+        for each in given
+    ]
+    for kinds, (_, detail) in zip(given, told("homeSentence", *answers), strict=True):
+        whole, *parts = map(int, re.findall(r"\d+", detail.partition(". ")[0]))
+        assert whole == sum(parts) == len(kinds), detail
 
 
 def _trained(run, best, fall=None):
@@ -805,6 +834,9 @@ def test_jobs_tell_silent_workers(told):
         "0 jobs running, 0 queued.",
         "No worker is running: 3 evaluations are queued.",
     ]
+    busy = {"running": 1, "queued": 1, "workers": [idle, {"state": "busy"}]}
+    (found,) = told("jobsSentence", busy)
+    assert found == ["1 job running, 1 queued.", "1 of 2 workers is busy."]
 
 
 NUMBER = re.compile(r"[−+]?\d[\d,]*(?:\.\d+)?")
@@ -892,6 +924,58 @@ def test_gates_are_told_in_words(script):
         return {json.dumps(list(GATES))}.map(gateName);
     """)
     assert dict(zip(GATES, found, strict=True)) == GATES
+
+
+def test_how_far_a_gates_score_is_from_the_baseline_is_told_with_what_it_allows(script):
+    ends = [-0.0612, -0.0151]
+    below = {"metric": "cider_d", "difference": -0.0384, "interval": ends}
+    above = {"metric": "perplexity", "difference": 0.25, "interval": [-0.1, 0.6]}
+    given = [
+        ["not_worse(cider_d, 0.01)", below | {"margin": 0.01}, "base.json"],
+        ["not_worse(meteor, cider_d, 2 %)", below],
+        ["not_worse(cider_d, 0.0001)", below],
+        ["better(perplexity)", above],
+        ["no_significant_drop(cider_d)", below | {"interval": None}],
+        ["cider_d >= baseline - 0.01", below],
+        ["cider_d >= 9", below | {"difference": None}],
+    ]
+    found = script(f"""
+        const {{ gateFinding }} = await load("parts/sentences");
+        return {json.dumps(given)}.map((each) => gateFinding(...each));
+    """)
+    size = "CIDEr-D is 0.038 [0.015, 0.061] below"
+    assert found == [
+        f"{size} base.json; the gate allows 0.010.",
+        f"{size} the baseline; the gate allows 2 %.",
+        f"{size} the baseline; the gate allows 0.0001.",
+        "perplexity is 0.25 [−0.10, 0.60] above the baseline; the gate asks for an improvement.",
+        "CIDEr-D is 0.038 below the baseline; the gate allows no significant drop.",
+        f"{size} the baseline; the gate asks for CIDEr-D at least the baseline − 0.01.",
+        None,
+    ]
+
+
+def test_an_evaluation_is_named_by_another_label_before_its_id(script):
+    given = {
+        "dev, who one": {"branch": "dev", "who": "one"},
+        "dev, 0123456": {"branch": "dev", "commit": "0123456789", "who": "one"},
+        "who one": {"who": "one", "seed": "3"},
+        "run, step 5": {"run": "run", "step": "5", "who": "one"},
+        "ev_012345": {},
+    }
+    twins = [
+        {"id": f"ev_{seed}", "labels": {"file": "a", "seed": seed}, "created_at": "2026-03-01"}
+        for seed in "12"
+    ]
+    found, told = script(f"""
+        const {{ nameOrId, distinctNames }} = await load("parts/names");
+        return [
+            {json.dumps(list(given.values()))}.map((each) => nameOrId(each, "ev_0123456")),
+            [...distinctNames({json.dumps(twins)}).values()],
+        ];
+    """)
+    assert found == [*given]
+    assert told == ["a, seed 1", "a, seed 2"]
 
 
 def _decide(text, value, baseline=None):

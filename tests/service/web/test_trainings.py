@@ -331,16 +331,18 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     assert max(map(len, rows.values())) > 1
     shown = table.locator("tbody tr")
     assert len(rows) > shown.count() == 6
-    page.click(f"button:text-is('Show all {len(rows)}')")
+    page.click(f"button:text-is('Show all {len(items)} evaluations')")
     assert shown.count() == len(rows)
     for row, (item, *others) in zip(shown.all(), rows.values(), strict=True):
         assert row.locator(".badge").inner_text() == kinds[item["kind"]]
         link = row.locator("a.main")
-        reason = row.locator(".sub").inner_text()
+        split, reason = row.locator(".sub").all_text_contents()
+        assert split == f"{item['dataset']['name']}/{item['dataset']['split']}"
         if others:
             run = item["labels"]["run"]
-            assert link.inner_text() == f"{run}: {1 + len(others)} checkpoints"
-            assert reason == "one caption for most images"
+            steps = sorted(int(each["labels"]["step"]) for each in (item, *others))
+            assert link.inner_text() == f"{run}, steps {steps[0]} to {steps[-1]}"
+            assert reason == f"{len(steps)} checkpoints with one caption for most images"
             training = f"/ui/datasets/figures/test/runs/{run}"
             places = [each.get_attribute("href") for each in (link, row.locator("a").last)]
             assert places == [training, training]
@@ -350,16 +352,17 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
             assert item["caption"]["text"] in reason
             assert str(item["caption"]["of"]) in reason
         if item["kind"] == "gate":
-            assert reason.startswith(item["gate"]["gate"])
+            assert reason.startswith("CIDEr-D ")
+            assert "cider_d" not in reason
         if item["kind"] == "fall":
             assert reason.startswith(f"{abs(item['fall']['difference']):.3f} ")
     assert {"fall", "gate", "collapsed"} <= {item["kind"] for item in items}
-    many = len(items)
     assert page.locator("h1").inner_text() == "Home"
     assert page.locator("h1").bounding_box()["width"] <= 1  # for those who hear the page
-    assert (
-        page.locator("p.lead strong").inner_text().startswith(f"{many} evaluations need attention")
-    )
+    finding = shown.first.locator(".sub").last.text_content()
+    lead = page.locator("p.lead")
+    assert lead.locator("strong").inner_text().endswith(f" is {finding}.")
+    assert f"{len(items) - 1} more evaluations need attention: " in lead.inner_text()
 
 
 def test_a_bad_checkpoint_is_explained_in_three_clicks(window, service, trainings):

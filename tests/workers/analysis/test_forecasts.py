@@ -76,7 +76,7 @@ APART = [  # runs that do not overlap
         ([], "0 finished evaluation.*at least 8"),
         (_drawn(4, 2)[:7], "7 finished evaluation.*at least 8"),
         (_drawn(1, 20), "one training run"),
-        (APART, "hardly overlap"),
+        (APART, "differ too much"),
         (_drawn(4, 6, slope=-1.0), "^24 evaluations of 4 training runs are too little evidence"),
         (
             [evaluation(at % 4, 0.3, {"cider_d": 0.5}) for at in range(16)],

@@ -217,7 +217,7 @@ def test_captions_have_their_warnings_without_a_dataset_too(checked):
     assert warnings[1] == "empty_caption: it scores 0 (2 images, the first is '1')"
     same = json.dumps([{"image": str(at), "caption": "a dog"} for at in range(20)])
     (few,) = json.loads(checked("few.json", "--json", a=same).stdout)["warnings"]
-    assert few.startswith("few_distinct_captions: 1 different caption for 20 images")
+    assert few.startswith("few_distinct_captions: one caption for all 20 images")
 
 
 def test_a_file_of_a_plug_in_is_tried_out_where_the_plug_in_is_installed(checked, tmp_path):

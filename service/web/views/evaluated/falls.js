@@ -1,26 +1,29 @@
 /** Falls: by how much a checkpoint is worse than expected from its training, or from others like it. */
 
 import { h } from "../../core/dom.js";
-import { comparePlace, runPlace } from "../../parts/places.js";
+import { nameOrId } from "../../parts/names.js";
+import { comparePlace } from "../../parts/places.js";
 import { fallOf, worstFalls } from "../../parts/sentences.js";
 
-/** @param {Evaluation} run */
-export function falls({ id, falls, labels, dataset: { name, split } }) {
+/** @param {Evaluation} run @param {string | null} told What the sentence above tells already. */
+export function falls({ id, falls }, told) {
   if (!falls.length) return null;
   return h(
-    "section.notice.bad",
+    "section",
     { "aria-label": "Falls" },
-    h("p", h("strong", "Worse than expected from its training")),
-    h(
-      "ul",
-      worstFalls(falls).map((fall) =>
-        h(
-          "li",
-          `${fallOf(fall)}. `,
-          fall.beside && h("a", { href: comparePlace(id, fall.beside.evaluation) }, "Compare"),
-        ),
-      ),
-    ),
-    labels.run && h("a", { href: runPlace(name, split, labels.run) }, `Training ${labels.run}`),
+    worstFalls(falls).map((fall) => {
+      const text = `${fallOf(fall)}.`;
+      const { beside } = fall;
+      return h(
+        "p",
+        !told?.includes(text) && `${text} `,
+        beside &&
+          h(
+            "a",
+            { href: comparePlace(id, beside.evaluation) },
+            `Compare with ${nameOrId(beside.labels, beside.evaluation)}`,
+          ),
+      );
+    }),
   );
 }

@@ -3,30 +3,34 @@
 import { h } from "../../core/dom.js";
 import { section } from "../../parts/layout.js";
 import { titleOf } from "../../parts/metrics.js";
-import { number } from "../../parts/numbers.js";
 import { imagePlace } from "../../parts/places.js";
-import { gateName, gateReason } from "../../parts/sentences.js";
+import { gateFinding, gateName, gateReason } from "../../parts/sentences.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
-import { axis, intervalBar, markLabel } from "../../plots/intervals.js";
+import { axis, intervalBar, markLabels } from "../../plots/intervals.js";
 import { extent, padded } from "../../plots/scale.js";
 import { differenceTable, imageColumns, imageRow } from "../compared/differences.js";
 
 /** @typedef {Schemas["Gate"]} Gate */
 
-/** Why it was decided so: of a difference in words, else as the service tells it, without ids. @param {Gate} gate @param {(id: string) => string} nameOf */
-function reasonOf(gate, nameOf) {
-  const { scores } = gate;
-  const [metric, first] = Object.entries(scores).find(([, { difference }]) => difference !== null) ?? [];
-  if (!metric || !first) return gateReason(gate);
-  const margin = first.margin === null ? "" : `; its margin is ${number(first.margin, metric)}`;
-  return `Against ${first.evaluation ? nameOf(first.evaluation) : "its baseline"}${margin}.`;
+/** Why it was decided so: of its largest loss, else as the service tells it, without ids. @param {Gate} gate @param {Evaluation} run @param {(id: string) => string} nameOf */
+function reasonOf(gate, run, nameOf) {
+  const lossOf = (/** @type {[string, Schemas["GateScore"]]} */ [metric, { difference, baseline }]) =>
+    ((run.scores[metric]?.higher_is_better === false ? 1 : -1) * Number(difference)) /
+    (Math.abs(Number(baseline)) || 1);
+  const [worst] = Object.entries(gate.scores)
+    .filter(([, { difference }]) => difference !== null)
+    .sort((one, other) => lossOf(other) - lossOf(one));
+  if (!worst) return gateReason(gate);
+  const [metric, { difference, difference_interval: interval, margin, evaluation }] = worst;
+  const found = { metric, difference, interval, margin };
+  return gateFinding(gate.gate, found, evaluation ? nameOf(evaluation) : undefined);
 }
 
 /** The evaluation with gates whose details are fit to be read. @param {Evaluation} run @param {(id: string) => string} nameOf @returns {Evaluation} */
 export const withReasons = (run, nameOf) => ({
   ...run,
-  gates: run.gates.map((gate) => ({ ...gate, detail: reasonOf(gate, nameOf) })),
+  gates: run.gates.map((gate) => ({ ...gate, detail: reasonOf(gate, run, nameOf) })),
 });
 
 /** @param {Evaluation} run @param {string | undefined} told What the sentence above tells already. */
@@ -65,14 +69,13 @@ function gateTable(gate, run, told) {
       heads: ["Score", "Baseline", "Difference"],
       bar: {
         head: ["Against the margin", axis(range)],
-        cell: ({ metric, higher, difference, interval, margin }) =>
+        cell: ({ metric, difference, interval, margin }) =>
           difference !== null && [
             intervalBar({ value: difference, interval }, range, {
               metric,
               marks: { "no difference": 0, "the margin": margin },
             }),
-            margin !== null &&
-              markLabel(`margin ${number(higher ? -margin : margin, metric)}`, margin, range),
+            markLabels(margin, metric, range),
           ],
       },
       aboutOf: () => ({ dataset: run.dataset }),

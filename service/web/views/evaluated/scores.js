@@ -6,10 +6,10 @@ import { beyondOf, forecastsOf, noneBecause } from "../../parts/forecasts.js";
 import { term } from "../../parts/layout.js";
 import { arrow, byUsualOrder, metricName } from "../../parts/metrics.js";
 import { interval, number } from "../../parts/numbers.js";
-import { mainMetric } from "../../parts/sentences.js";
+import { capitalized } from "../../parts/sentences.js";
 import { table } from "../../parts/table.js";
-import { axis, intervalBar } from "../../plots/intervals.js";
-import { extent, padded, usualExtent } from "../../plots/scale.js";
+import { intervalBar } from "../../plots/intervals.js";
+import { extent, padded } from "../../plots/scale.js";
 
 /** @typedef {Schemas["Forecast"]} Forecast */
 /** @typedef {import("../../plots/intervals.js").Score & { metric: string, score?: Schemas["Score"], estimate?: Schemas["Estimate"], forecast?: Forecast, health?: Schemas["MetricHealth"] }} Row `value`, `interval`: of some images, while captions are made. */
@@ -29,9 +29,9 @@ export function scores(run) {
   const rowOf = (/** @type {string} */ metric) => readRow(run(), metric, forecasts.value[metric]);
   const postgen = computed(() => names.value.filter((each) => !isPregen(each)).map(rowOf));
   const pregen = computed(() => names.value.filter(isPregen).map(rowOf));
-  const columns = () => columnsOf(run(), Object.keys(forecasts.value).length > 0);
-  const range = computed(() => rangeOf(postgen.value, mainMetric(run())));
-  const bars = () => [...columns(), barColumn(range.value)];
+  const columns = (/** @type {Row[]} */ rows) =>
+    columnsOf(run(), rows, Object.keys(forecasts.value).length > 0);
+  const bars = () => [...columns(postgen.value), ...(postgen.value.some(isCompared) ? [BARS] : [])];
   const keyOf = (/** @type {Row} */ { metric }) => metric;
   const isSome = computed(() => postgen.value.length > 0);
   const isPregenThere = computed(() => pregen.value.length > 0);
@@ -42,13 +42,14 @@ export function scores(run) {
       return reason && h("p.quiet", `No forecast: ${reason}.`);
     },
     () => isSome.value && table(postgen, { name: "Table of scores", columns: bars, keyOf }),
+    () => legend(postgen.value),
     () =>
       isPregenThere.value &&
       h(
         "details",
         { open: !isSome.value },
         h("summary", () => `Pre-gen metrics: ${pregen.value.length}`),
-        table(pregen, { name: "Table of pre-gen scores", columns, keyOf }),
+        table(pregen, { name: "Table of pre-gen scores", columns: () => columns(pregen.value), keyOf }),
       ),
   ];
 }
@@ -61,18 +62,28 @@ function readRow({ scores, estimate: estimates, health }, metric, forecast) {
   return { metric, value, interval: ends, score, estimate, forecast, health: health?.[metric] };
 }
 
-/** From 0 to the most of most metrics, the main one among them. @param {Row[]} rows @param {string | undefined} main */
-function rangeOf(rows, main) {
-  const valuesOf = (/** @type {Row} */ { value, interval, forecast, health }) => [
-    ...[value, ...(interval ?? []), forecast?.value, ...(forecast?.interval ?? [])],
-    ...[health?.human, health?.constant],
+/** @param {Row[]} rows */
+function legend(rows) {
+  const told = [
+    "each score is drawn on its own scale",
+    rows.some(({ forecast }) => typeof forecast?.value === "number") && "dotted box: forecast",
+    rows.some(({ health }) => health) && "dashed lines: one caption for all images, people's captions",
   ];
-  const mains = rows.filter(({ metric }) => metric === main).flatMap(valuesOf);
-  return padded(extent([0, ...usualExtent(rows.flatMap(valuesOf)), ...mains]), 0.02);
+  return rows.some(isCompared) && h("p.quiet", `${capitalized(told.filter(Boolean).join("; "))}.`);
 }
 
-/** @param {Evaluation} run @param {boolean} hasForecasts @returns {Column<Row>[]} */
-const columnsOf = ({ dataset, health }, hasForecasts) => [
+/** What a score is drawn against. @param {Row} row */
+const besideOf = ({ forecast, health }) => [forecast?.value, health?.human, health?.constant];
+
+/** @param {Row} row */
+const isCompared = (row) => besideOf(row).some((each) => typeof each === "number");
+
+/** Its own scale: metrics have no common one. @param {Row} row */
+const rangeOf = (row) =>
+  padded(extent([row.value, ...(row.interval ?? []), ...(row.forecast?.interval ?? []), ...besideOf(row)]));
+
+/** @param {Evaluation} run @param {Row[]} rows @param {boolean} hasForecasts @returns {Column<Row>[]} */
+const columnsOf = ({ dataset }, rows, hasForecasts) => [
   {
     head: "Metric",
     kind: "name",
@@ -85,8 +96,9 @@ const columnsOf = ({ dataset, health }, hasForecasts) => [
     head: "Score",
     kind: "number",
     phone: "value",
-    cell: ({ metric, value, estimate }) => [
+    cell: ({ metric, value, interval: ends, estimate }) => [
       h("strong", number(value, metric)),
+      ends && h("span.on-phone.quiet", ` ±${number((Number(ends[1]) - Number(ends[0])) / 2, metric)}`),
       estimate && h("span.sub", `of ${estimate.images} of ${estimate.of} images`),
     ],
   },
@@ -94,7 +106,8 @@ const columnsOf = ({ dataset, health }, hasForecasts) => [
   ...(hasForecasts
     ? [/** @type {Column<Row>} */ ({ head: "Forecast", kind: "number", cell: forecast })]
     : []),
-  ...(health ? [healthColumn("human", "People"), healthColumn("constant", "One sentence")] : []),
+  ...(hasHealth(rows, "human") ? [healthColumn("human", "People")] : []),
+  ...(hasHealth(rows, "constant") ? [healthColumn("constant", "One sentence")] : []),
 ];
 
 /** @param {Row} row */
@@ -114,6 +127,9 @@ function landing(value, ends) {
   return value > ends[1] ? "measured above it" : "measured within it";
 }
 
+/** @param {Row[]} rows @param {"human" | "constant"} key */
+const hasHealth = (rows, key) => rows.some(({ health }) => typeof health?.[key] === "number");
+
 /** @param {"human" | "constant"} key @param {string} head @returns {Column<Row>} */
 const healthColumn = (key, head) => ({
   head: h("span", { title: MARKS[key] }, head),
@@ -124,14 +140,16 @@ const healthColumn = (key, head) => ({
   },
 });
 
-/** @param {[number, number]} range @returns {Column<Row>} */
-const barColumn = (range) => ({
-  head: [h("span.hidden", "Interval"), axis(range)],
+/** @type {Column<Row>} */
+const BARS = {
+  head: h("span.hidden", "Interval"),
   phone: "below",
-  cell: ({ metric, value, interval, forecast, health }) =>
-    intervalBar({ value, interval }, range, {
-      metric,
-      forecast,
-      marks: { [MARKS.human]: health?.human ?? null, [MARKS.constant]: health?.constant ?? null },
+  cell: (row) =>
+    isCompared(row) &&
+    intervalBar(row, rangeOf(row), {
+      metric: row.metric,
+      forecast: row.forecast,
+      marks: { [MARKS.human]: row.health?.human ?? null, [MARKS.constant]: row.health?.constant ?? null },
+      hasTicks: false,
     }),
-});
+};

@@ -3,7 +3,7 @@
 import { h } from "../../core/dom.js";
 import { folded } from "../../parts/layout.js";
 import { duration } from "../../parts/numbers.js";
-import { plural } from "../../parts/sentences.js";
+import { capitalized, plural, taskTitle } from "../../parts/sentences.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
 import { attemptOf, shareOf } from "../tasks.js";
@@ -12,8 +12,17 @@ import { attemptOf, shareOf } from "../tasks.js";
 
 /** Folded when there is nothing to wait for or to mend. @param {Evaluation} run @param {() => number} age Seconds since it was read. */
 export function allTasks({ tasks: list, status }, age) {
-  if (status !== "succeeded") return tasks(list, age);
-  return folded(`${plural(list.length, "task")}, all done`, tasks(list, age));
+  if (status === "succeeded") return folded(`${plural(list.length, "task")}, all done`, tasks(list, age));
+  const skipped = list.filter(({ error }) => isSkipped(error));
+  const others = list.filter(({ error }) => !isSkipped(error));
+  return [
+    tasks(others, age),
+    skipped.length > 0 &&
+      folded(
+        `${plural(skipped.length, "task")} did not run, since ${skipped.length === 1 ? "it needs" : "they need"} one that failed`,
+        h("p.quiet", skipped.map(({ name }) => taskTitle(name)).join(", ")),
+      ),
+  ];
 }
 
 /** @param {readonly Task[]} list @param {() => number} age */
@@ -21,12 +30,12 @@ const tasks = (list, age) =>
   table(list, {
     name: "Table of tasks",
     columns: [
-      { head: "Task", kind: "name", cell: ({ name }) => name },
+      { head: "Task", kind: "name", cell: ({ name }) => h("span", { title: name }, taskTitle(name)) },
       {
         head: "State",
         phone: "value",
         cell: ({ status, cached, retry_at, error }) => [
-          badge(isSkipped(error) ? "skipped" : retry_at ? "retrying" : status),
+          h("span", { title: error?.code }, badge(retry_at ? "retrying" : status)),
           " ",
           cached && h("span.label", "from cache"),
         ],
@@ -57,14 +66,10 @@ const toldOf = (task, list) => [
 
 /** Each cause once. @param {Task} task @param {NonNullable<Task["error"]>} error @param {readonly Task[]} list */
 function failureOf(task, error, list) {
-  if (isSkipped(error)) {
-    const failed = list.filter((each) => each.status === "failed" && !isSkipped(each.error));
-    return `skipped: needs ${failed.length === 1 ? failed[0].name : "a task that failed"}`;
-  }
   const first = list.find((each) => each.error?.code === error.code && each.error.detail === error.detail);
   return first && first !== task
-    ? h("span.bad", `the same as ${first.name}`)
-    : h("span.bad", `${error.code}: ${error.detail}`);
+    ? h("span.bad", `the same as ${taskTitle(first.name)}`)
+    : h("span.bad", capitalized(error.detail));
 }
 
 /** @param {Task} task */
@@ -72,5 +77,5 @@ function progress(task) {
   if (task.status !== "running" && task.status !== "done") return null;
   const { done, total } = task.progress;
   const told = total ? `${done} of ${total}` : badge(task.status).textContent;
-  return h("progress", { max: 1, value: shareOf(task), "aria-label": `${task.name}: ${told}` });
+  return h("progress", { max: 1, value: shareOf(task), "aria-label": `${taskTitle(task.name)}: ${told}` });
 }

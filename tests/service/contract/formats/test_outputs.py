@@ -215,7 +215,8 @@ def test_a_captioner_that_says_the_same_of_all_is_noticed(images, distinct, told
     assert all(one["detail"].endswith(": are these all that was said?") for one in found)
     warning = warn_of_few_captions(images, distinct)
     assert (warning is not None) == told
-    said = f"{count_noun(distinct, 'different caption')} for {images} images"
+    one = f"one caption for all {images} images"
+    said = one if distinct == 1 else f"{distinct} different captions for {images} images"
     assert not told or said in warning["detail"]
 
 

@@ -94,7 +94,7 @@ def test_weights_that_are_not_finite_are_refused(copy):
     tensors = load_file(copy / "model.safetensors")
     tensors["decoder.transformer.ln_f.bias"][3] = torch.nan
     save_file(tensors, copy / "model.safetensors")
-    with pytest.raises(UnusableCheckpoint, match=r"ln_f\.bias: 1 of 24 values are not finite"):
+    with pytest.raises(UnusableCheckpoint, match=r"ln_f\.bias: 1 of 24 values is not a finite"):
         checkpoints.open_captioner(copy)
 
 
