@@ -249,7 +249,7 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
     ]
     words = [{"a": a, "b": b, "images": 9} for a, b in ("ab", "cd", "ef", "gh")]
     given += [each | {"words": words} for each in given[:2]]
-    best = "The best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
+    best = "Its best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
     assert told("trainingSentence", *given) == [
         [
             "Step 4 is 1.030 CIDEr-D below merge-64 at the same step.",
@@ -278,6 +278,17 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
     ]
 
 
+def test_a_training_tells_how_its_latest_step_is_beside_the_one_that_it_was_behind(told):
+    steps = _steps({3: [_fall("run", -1.03, 3)]}, (0.1, 2.0, 2.3, 4.3))
+    rival = {"run": "merge-64", "steps": _steps({}, (0.1, 2.0, 3.3, 4.5))}
+    given = {"run": "nightly", "metric": "cider_d", "steps": steps}
+    beside, early = {"others": [rival]}, {"others": [rival | {"steps": rival["steps"][:3]}]}
+    both, alone, unmeasured = told("trainingSentence", given | beside, given, given | early)
+    best = "Its best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
+    assert both[1] == f"At step 4 it has 4.300, merge-64 4.500. {best}"
+    assert alone[1] == unmeasured[1] == best
+
+
 def test_a_training_tells_a_step_that_says_one_caption(told):
     steps = _steps({})
     steps[3]["collapsed"] = {"text": "a man", "images": 150, "of": 150}
@@ -285,8 +296,15 @@ def test_a_training_tells_a_step_that_says_one_caption(told):
     fallen[3]["collapsed"] = steps[3]["collapsed"]
     early = _steps({})
     early[1]["collapsed"] = steps[3]["collapsed"]
-    given = [{"run": "r", "metric": "cider_d", "steps": each} for each in (steps, fallen, early)]
-    found, both, first = told("trainingSentence", *given)
+    long = _steps({})
+    long[2]["collapsed"] = long[3]["collapsed"] = steps[3]["collapsed"]
+    lists = (steps, fallen, early, long)
+    given = [{"run": "r", "metric": "cider_d", "steps": each} for each in lists]
+    found, both, first, lasting = told("trainingSentence", *given)
+    assert lasting[0] == (
+        "Step 4 says one caption for all 150 images; "
+        "one caption for at least half of the images since step 3."
+    )
     assert found[0] == "Step 4 says one caption for all 150 images."
     assert first[0].startswith("No step of r is worse than expected;")
     assert both == ["Step 4 is 0.400 CIDEr-D below its trend.", f"{found[0]} {found[1]}"]
@@ -453,23 +471,46 @@ def _trained(run, best, fall=None):
 def test_training_runs_name_the_best_checkpoint_and_what_steps_are_behind(told):
     runs = [
         _trained("a", (6, 4.37)),
-        _trained("b", (4, 4.4), _fall("run", -1.03)),
+        _trained("b", (4, 4.4), _fall("run", -1.03, 2)),
         _trained("c", None),
-        _trained("d", (2, 4.1), _fall("trend", -0.2)),
-        _trained("e", (2, 4.2), _fall("trend", 0.2, metric="wmd")),
+        _trained("d", (2, 4.1), _fall("trend", -0.2, 2)),
+        _trained("e", (2, 4.2), _fall("trend", 0.2, 2, metric="wmd")),
     ]
-    none = "No step is worse than expected."
-    assert told("trainingsSentence", runs, [runs[0]], [runs[2]], []) == [
+    none = "No step is worse than expected in CIDEr-D."
+    given = [{"items": each, "attention": []} for each in (runs, [runs[0]], [runs[2]], [])]
+    assert told("trainingsSentence", *given) == [
         [
             "b has the checkpoint with the best CIDEr-D: 4.400 at step 4.",
             (
                 "b at step 2 is behind merge-64, d at step 2 is below its trend "
-                "and e at step 2 is above its trend."
+                "and e at step 2 is above its trend in WMD."
             ),
         ],
         ["a has the checkpoint with the best CIDEr-D: 4.370 at step 6.", none],
         ["1 training run, none with a score yet.", none],
         None,
+    ]
+
+
+def test_training_runs_tell_one_that_says_one_caption_and_falls_in_other_metrics(told):
+    repeating, ahead = _trained("r", (2, 0.7)), _trained("b", (2, 4.4))
+    for run, item in (("r", repeating), ("b", ahead)):
+        item["steps"] = [
+            {"step": step, "fall": None, "evaluation": f"{run}{step}", "status": "succeeded"}
+            for step in (1, 2, 3)
+        ]
+    repeated = [
+        {"kind": "collapsed", "evaluation": each, "fall": None} for each in ("r3", "r2", "b1")
+    ]
+    fall = _fall("trend", -0.2, 2, metric="bleu_3")
+    told_of = [*repeated, {"kind": "fall", "evaluation": "b2", "fall": fall}]
+    (found,) = told("trainingsSentence", {"items": [repeating, ahead], "attention": told_of})
+    assert found == [
+        "r says one caption for most images since step 2.",
+        (
+            "b has the checkpoint with the best CIDEr-D: 4.400 at step 2. "
+            "b at step 2 is below its trend in BLEU-3."
+        ),
     ]
 
 
