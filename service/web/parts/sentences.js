@@ -275,13 +275,21 @@ export function leaderboardSentence(board) {
   );
 }
 
+/** The metric that the sentence of a comparison is about. @param {Schemas["Comparison"]["scores"]} scores @param {Map<string, { family: string }>} specs */
+export const comparedMetric = (scores, specs) =>
+  main(
+    Object.keys(scores).filter(
+      (name) => scores[name].difference !== null && specs.get(name)?.family === "postgen",
+    ),
+  );
+
 /**
- * @param {{ comparison: Schemas["Comparison"], a: string, b: string, specs: Map<string, { family: string, higher_is_better: boolean | null }> }} of
- *   `a`, `b`: names. `specs`: families and directions of metrics.
+ * @param {{ comparison: Schemas["Comparison"], a: string, b: string, specs: Map<string, { family: string, higher_is_better: boolean | null }>, words?: Schemas["WordExchange"][] }} of
+ *   `a`, `b`: names. `specs`: families and directions of metrics. `words`: those that A says in the place of B's.
  */
-export function comparisonSentence({ comparison: { scores, status }, a, b, specs }) {
+export function comparisonSentence({ comparison: { scores, status }, a, b, specs, words = [] }) {
   const names = Object.keys(scores).filter((name) => scores[name].difference !== null);
-  const metric = main(names.filter((name) => specs.get(name)?.family === "postgen"));
+  const metric = comparedMetric(scores, specs);
   if (!metric) return status === "succeeded" ? sentence("The two have no score in common.") : null;
   const { difference, interval: ends, p, minimum_detectable: detectable } = scores[metric];
   const title = titleOf(metric);
@@ -300,13 +308,19 @@ export function comparisonSentence({ comparison: { scores, status }, a, b, specs
       ? [`${listed(metrics)} ${metrics.length === 1 ? "prefers" : "prefer"} ${side === "a" ? a : b}.`]
       : [];
   });
+  const said = words.length > 0 && `${a} says ${exchanges(words)}.`;
   const side = betterSide(scores[metric], specs.get(metric));
   if (side) {
     const size = number(Math.abs(Number(difference)), metric);
     const bounds = interval(upright(ends), metric);
     return sentence(
-      `${side === "a" ? a : b} is ${size} better in ${title}${bounds && ` ${bounds}`}${test}.`,
+      `${a} is ${size} ${side === "a" ? "better" : "worse"} than ${b} in ${title}${bounds && ` ${bounds}`}${test}.`,
       ...others,
+      undecided(
+        names.filter((name) => name !== metric && specs.get(name)?.family === "postgen"),
+        scores,
+      ),
+      said,
     );
   }
   const claim =
@@ -320,7 +334,15 @@ export function comparisonSentence({ comparison: { scores, status }, a, b, specs
     typeof detectable === "number" &&
       `A difference of ${number(detectable, metric)} would be found 4 times in 5.`,
     ...others,
+    said,
   );
+}
+
+/** The metrics by whose tests the two are not told apart. @param {string[]} metrics @param {Schemas["Comparison"]["scores"]} scores */
+function undecided(metrics, scores) {
+  const found = metrics.filter((metric) => Number(scores[metric].p ?? 0) >= TOLD);
+  const told = found.map((metric) => `${titleOf(metric)} (${probability(scores[metric].p)})`);
+  return told.length > 0 && `No difference is shown in ${listed(told)}.`;
 }
 
 /** Bounds of a difference as those of its size. @param {[number | null, number | null] | null | undefined} ends @returns {[number, number] | null} */

@@ -129,7 +129,7 @@ def _compared(difference, p, detectable=0.03):
     }
 
 
-def _comparison(script, scores):
+def _comparison(script, scores, words=()):
     comparison = {"scores": scores, "status": "succeeded"}
     specs = {
         name: {
@@ -142,7 +142,9 @@ def _comparison(script, scores):
         const sentences = await load("parts/sentences");
         const specs = new Map(Object.entries({json.dumps(specs)}));
         const comparison = {json.dumps(comparison)};
-        const found = sentences.comparisonSentence({{ comparison, a: "one", b: "two", specs }});
+        const found = sentences.comparisonSentence({{
+            comparison, a: "one", b: "two", specs, words: {json.dumps(words)},
+        }});
         return [found.claim, found.detail].map((text) => text.replaceAll("\\u00a0", " "));
     """)
 
@@ -150,21 +152,26 @@ def _comparison(script, scores):
 @pytest.mark.parametrize(
     ("metric", "difference", "p", "claim"),
     [
-        ("cider_d", 0.021, 0.003, "one is 0.021 better in CIDEr-D [0.001, 0.041], p = .003."),
-        ("cider_d", -0.021, 0.049, "two is 0.021 better in CIDEr-D [0.001, 0.041], p = .049."),
+        ("cider_d", 0.021, 0.003, "one is 0.021 better than two in CIDEr-D [0.001, 0.041], p = .003."),
+        (
+            "cider_d",
+            -0.021,
+            0.049,
+            "one is 0.021 worse than two in CIDEr-D [0.001, 0.041], p = .049.",
+        ),
         (
             "cider_d",
             0.006,
             0.56,
-            "No difference in CIDEr-D is shown: +0.006 [−0.014, 0.026], p = .56.",
+            "No difference in CIDEr-D is shown: +0.006 [−0.014, 0.026], p = .560.",
         ),
         (
             "cider_d",
             0.021,
             0.05,
-            "No difference in CIDEr-D is shown: +0.021 [0.001, 0.041], p = .05",
+            "No difference in CIDEr-D is shown: +0.021 [0.001, 0.041], p = .050.",
         ),
-        ("wmd", -0.021, 0.0001, "one is 0.021 better in WMD [0.001, 0.041], p < .001."),
+        ("wmd", -0.021, 0.0001, "one is 0.021 better than two in WMD [0.001, 0.041], p < .001."),
         (
             "cider_d",
             0.006,
@@ -177,7 +184,7 @@ def test_a_comparison_says_better_where_a_test_says_so_alone(script, metric, dif
     found = _comparison(script, {metric: _compared(difference, p)})
     assert found[0].startswith(claim.removesuffix("."))
     shows = "A difference of 0.030 would be found 4 times in 5."
-    assert (shows in found[1]) == ("better" not in claim)
+    assert (shows in found[1]) == (" than two " not in claim)
 
 
 def test_other_metrics_are_told_where_a_test_tells_them(script):
@@ -189,6 +196,12 @@ def test_other_metrics_are_told_where_a_test_tells_them(script):
         "perplexity": _compared(0.02, 0.001),
     }
     assert _comparison(script, scores)[1].endswith(" METEOR and WMD prefer two.")
+    scores["cider_d"] = _compared(-0.2, 0.01)
+    words = [{"a": a, "b": b, "images": 9} for a, b in ("ab", "cd", "ef", "gh")]
+    assert _comparison(script, scores, words)[1] == (
+        "METEOR and WMD prefer two. No difference is shown in SPICE (p = .200). "
+        "one says a for b (9), c for d (9), e for f (9)."
+    )
 
 
 def _fall(kind, difference, step=5, metric="cider_d", run="merge-64"):
