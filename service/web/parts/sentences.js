@@ -425,10 +425,12 @@ export function trainingSentence({ run, metric, steps, words = [], others = [] }
       `Its best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
     open > 0 && `${plural(open, "checkpoint")} ${open === 1 ? "is" : "are"} not scored yet.`,
   ];
-  if (worst)
+  const fall =
+    worst && `${fallOf(worst)}${worst.beside && words.length ? `; it says ${exchanges(words)}` : ""}.`;
+  if (fall)
     return sentence(
-      `${fallOf(worst)}${worst.beside && words.length ? `; it says ${exchanges(words)}` : ""}.`,
-      collapse,
+      collapse || fall,
+      collapse && fall,
       fallen > 1 &&
         `${plural(fallen - 1, "other step")} ${fallen === 2 ? "is" : "are"} worse than expected, too.`,
       ...details,
@@ -529,9 +531,9 @@ export function imageSentence({ caption }) {
   if (!nearest) return sentence("The image has no reference.");
   return sentence(
     invented.length
-      ? `${plural(invented.length, "word")} of the caption ${invented.length === 1 ? "is" : "are"} in no reference: ${listed(invented)}.`
+      ? `The caption says ${listed(invented)}, which no reference says.`
       : "Each content word of the caption is in a reference.",
-    missed.length > 0 && `The nearest reference also says ${listed(missed)}.`,
+    missed.length > 0 && `It does not say ${listed(missed)}, which the nearest reference says.`,
   );
 }
 

@@ -400,7 +400,7 @@ function stepsTable({ steps, metrics, choose }) {
           cell: (item) => [
             h("a", { href: evaluationPlace(item.id), title: item.id }, "scores"),
             before(item) && [" · ", compareLink(item, before(item).id, `step ${count(before(item).step)}`)],
-            rivalsOf([item]).length > 0 && [" · ", rivalLink(item, metrics.value[0])],
+            rivalsOf([item]).length > 0 && h("span.sub", rivalLink(item, metrics.value[0])),
           ],
         },
       ],
