@@ -35,14 +35,19 @@ export const view = ({ title, name = title, crumbs, sentence, tabs, kind, needs 
   content: h("div", { class: kind }, viewHead({ name, sentence, tabs }), allNeeded(needs, render)),
 });
 
-/** @param {string} name For those who hear the page. @param {[string, string][]} places Texts and addresses. */
-export const tabs = (name, places) =>
+/** @param {string} name For those who hear the page. @param {[string, string][]} places Texts and addresses. @param {string} [within] The one of which a part is shown. */
+export const tabs = (name, places, within) =>
   h(
     "nav.tabs",
     { "aria-label": name },
-    places.map(([text, url]) =>
-      h("a", { href: url, "aria-current": () => (path.value === url.split("?")[0] ? "page" : null) }, text),
-    ),
+    places.map(([text, url]) => {
+      const isHere = () => path.value === url.split("?")[0];
+      return h(
+        "a",
+        { href: url, "aria-current": () => (isHere() ? "page" : url === within && "true") },
+        text,
+      );
+    }),
   );
 
 /** @param {string} title @param {...Child} content */

@@ -33,11 +33,7 @@ export const isShown = (value) => typeof value === "number" && Math.abs(value) >
 
 /** A p-value. @param {number | null | undefined} value */
 export const chance = (value) =>
-  typeof value !== "number"
-    ? "–"
-    : value < 0.001
-      ? "<\u00a0.001"
-      : value.toFixed(value < 0.1 ? 3 : 2).replace(/^0/, "");
+  typeof value !== "number" ? "–" : value < 0.001 ? "<\u00a0.001" : value.toFixed(3).replace(/^0/, "");
 
 /** A p-value in a sentence: `p = .004`, `p < .001`. @param {number | null | undefined} value */
 export function probability(value) {

@@ -18,13 +18,17 @@ export const splitTabs = (name, split) =>
     ["Dataset", splitPlace(name, split, "dataset")],
   ]);
 
-/** @param {string} id */
-export const evaluationTabs = (id) =>
-  tabs("Views of this evaluation", [
-    ["Scores", evaluationPlace(id)],
-    ["Captions", captionsPlace(id)],
-    ["Compare with…", place("/ui/compare", { a: id })],
-  ]);
+/** @param {string} id @param {string} [within] The view of which a part is shown. */
+export const evaluationTabs = (id, within) =>
+  tabs(
+    "Views of this evaluation",
+    [
+      ["Scores", evaluationPlace(id)],
+      ["Captions", captionsPlace(id)],
+      ["Compare with…", place("/ui/compare", { a: id })],
+    ],
+    within,
+  );
 
 /** @param {{ name: string, split: string }} dataset */
 export const splitLink = ({ name, split }) => h("a", { href: splitPlace(name, split) }, `${name}/${split}`);

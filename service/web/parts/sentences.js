@@ -338,13 +338,21 @@ export function leaderboardSentence(board, collapsed = new Set()) {
   );
 }
 
+/** The metric that the sentence of a comparison is about. @param {Schemas["Comparison"]["scores"]} scores @param {Map<string, { family: string }>} specs */
+export const comparedMetric = (scores, specs) =>
+  main(
+    Object.keys(scores).filter(
+      (name) => scores[name].difference !== null && specs.get(name)?.family === "postgen",
+    ),
+  );
+
 /**
- * @param {{ comparison: Schemas["Comparison"], a: string, b: string, specs: Map<string, { family: string, higher_is_better: boolean | null }> }} of
- *   `a`, `b`: names. `specs`: families and directions of metrics.
+ * @param {{ comparison: Schemas["Comparison"], a: string, b: string, specs: Map<string, { family: string, higher_is_better: boolean | null }>, words?: Schemas["WordExchange"][] }} of
+ *   `a`, `b`: names. `specs`: families and directions of metrics. `words`: those that A says in the place of B's.
  */
-export function comparisonSentence({ comparison: { scores, status }, a, b, specs }) {
+export function comparisonSentence({ comparison: { scores, status }, a, b, specs, words = [] }) {
   const names = Object.keys(scores).filter((name) => scores[name].difference !== null);
-  const metric = main(names.filter((name) => specs.get(name)?.family === "postgen"));
+  const metric = comparedMetric(scores, specs);
   if (!metric) return status === "succeeded" ? sentence("The two have no score in common.") : null;
   const { difference, interval: ends, p, minimum_detectable: detectable } = scores[metric];
   const title = titleOf(metric);
@@ -363,13 +371,19 @@ export function comparisonSentence({ comparison: { scores, status }, a, b, specs
       ? [`${listed(metrics)} ${metrics.length === 1 ? "prefers" : "prefer"} ${side === "a" ? a : b}.`]
       : [];
   });
+  const said = words.length > 0 && `${a} says ${exchanges(words)}.`;
   const side = betterSide(scores[metric], specs.get(metric));
   if (side) {
     const size = number(Math.abs(Number(difference)), metric);
     const bounds = interval(upright(ends), metric);
     return sentence(
-      `${side === "a" ? a : b} is ${size} better in ${title}${bounds && ` ${bounds}`}${test}.`,
+      `${a} is ${size} ${side === "a" ? "better" : "worse"} than ${b} in ${title}${bounds && ` ${bounds}`}${test}.`,
       ...others,
+      undecided(
+        names.filter((name) => name !== metric && specs.get(name)?.family === "postgen"),
+        scores,
+      ),
+      said,
     );
   }
   const claim =
@@ -383,7 +397,15 @@ export function comparisonSentence({ comparison: { scores, status }, a, b, specs
     typeof detectable === "number" &&
       `A difference of ${number(detectable, metric)} would be found 4 times in 5.`,
     ...others,
+    said,
   );
+}
+
+/** The metrics by whose tests the two are not told apart. @param {string[]} metrics @param {Schemas["Comparison"]["scores"]} scores */
+function undecided(metrics, scores) {
+  const found = metrics.filter((metric) => Number(scores[metric].p ?? 0) >= TOLD);
+  const told = found.map((metric) => `${titleOf(metric)} (${probability(scores[metric].p)})`);
+  return told.length > 0 && `No difference is shown in ${listed(told)}.`;
 }
 
 /** Bounds of a difference as those of its size. @param {[number | null, number | null] | null | undefined} ends @returns {[number, number] | null} */
@@ -419,8 +441,9 @@ const rivalOf = (fall, at = "") =>
 /** @param {Fall} fall */
 const otherRun = ({ beside }) => isolated(beside?.labels.run ?? "another run");
 
-/** `behind merge-64`, as a sign says it. @param {Fall} fall */
-export const fallSign = (fall) => `${fall.kind === "run" ? "behind" : sideOf(fall)} ${rivalOf(fall)}`;
+/** `behind merge-64`, as a sign says it; by another metric than the main one, that is named. @param {Fall} fall @param {string} [metric] The main one. */
+export const fallSign = (fall, metric = fall.metric) =>
+  `${fall.kind === "run" ? "behind" : sideOf(fall)} ${rivalOf(fall)}${fall.metric === metric ? "" : ` in ${titleOf(fall.metric)}`}`;
 
 /** @param {Fall} fall */
 const sideOf = ({ difference }) => (difference < 0 ? "below" : "above");
@@ -440,10 +463,11 @@ const exchanges = (words) =>
     .join(", ");
 
 /**
- * @param {{ run: string, metric: string, steps: (Evaluation & { step: number })[], words?: Schemas["WordExchange"][] }} of
+ * @param {{ run: string, metric: string, steps: (Evaluation & { step: number })[], words?: Schemas["WordExchange"][], others?: { run: string, steps: (Evaluation & { step: number })[] }[] }} of
  *   `steps`: in their order. `words`: those that the worst fall says in the place of the other training's.
+ *   `others`: trainings beside this one.
  */
-export function trainingSentence({ run, metric, steps, words = [] }) {
+export function trainingSentence({ run, metric, steps, words = [], others = [] }) {
   if (!steps.length) return null;
   const [worst] = worstFalls(
     steps.flatMap(({ falls }) => falls ?? []),
@@ -452,27 +476,42 @@ export function trainingSentence({ run, metric, steps, words = [] }) {
   const fallen = steps.filter(({ falls }) => falls?.length).length;
   const open = steps.filter(({ status }) => status === "running" || status === "queued").length;
   const best = bestStep(metric, steps);
-  const last = steps.findLast(({ status }) => status === "succeeded");
-  const collapse = last?.collapsed && `Step ${count(last.step)} says ${repeatedIn(last.collapsed)}.`;
+  const done = steps.filter(({ status }) => status === "succeeded");
+  const last = done[done.length - 1];
+  const since = done[done.findLastIndex(({ collapsed }) => !collapsed) + 1];
+  const collapse =
+    last?.collapsed &&
+    `Step ${count(last.step)} says ${repeatedIn(last.collapsed)}${since === last ? "" : `; one caption for at least half of the images since step ${count(since.step)}`}.`;
   const details = [
+    worst && last && last.step > worst.step && latestBeside(last, worst, metric, others),
     best &&
-      `The best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
+      `Its best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
     open > 0 && `${plural(open, "checkpoint")} ${open === 1 ? "is" : "are"} not scored yet.`,
   ];
-  if (worst)
+  const fall =
+    worst && `${fallOf(worst)}${worst.beside && words.length ? `; it says ${exchanges(words)}` : ""}.`;
+  if (fall)
     return sentence(
-      `${fallOf(worst)}${worst.beside && words.length ? `; it says ${exchanges(words)}` : ""}.`,
-      collapse,
+      collapse || fall,
+      collapse && fall,
       fallen > 1 &&
         `${plural(fallen - 1, "other step")} ${fallen === 2 ? "is" : "are"} worse than expected, too.`,
       ...details,
     );
   if (collapse) return sentence(collapse, ...details);
-  if (!best) return sentence(`No checkpoint of ${run} has a ${titleOf(metric)} yet.`, details[1]);
+  if (!best) return sentence(`No checkpoint of ${run} has a ${titleOf(metric)} yet.`, details[2]);
   return sentence(
     `No step of ${run} is worse than expected; its best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
-    details[1],
+    details[2],
   );
+}
+
+/** The score of the latest step after a fall, beside that of the training that the fall is behind. @param {Evaluation & { step: number }} last @param {Fall} fall @param {string} metric @param {{ run: string, steps: (Evaluation & { step: number })[] }[]} others */
+function latestBeside({ step, scores }, { beside }, metric, others) {
+  const other = others.find(({ run }) => run === beside?.labels.run);
+  const rival = other?.steps.find((each) => each.step === step)?.scores[metric];
+  if (!other || typeof rival?.value !== "number" || typeof scores[metric]?.value !== "number") return null;
+  return `At step ${count(step)} it has ${number(scores[metric].value, metric)}, ${isolated(other.run)} ${number(rival.value, metric)}.`;
 }
 
 /** @template {Evaluation & { step: number }} Step @param {string} metric @param {Step[]} steps */
@@ -486,22 +525,41 @@ export function bestStep(metric, steps) {
   );
 }
 
-/** @param {Schemas["CaptionerTraining"][]} items Of one split. */
-export function trainingsSentence(items) {
+/** @typedef {{ collapsed: Set<string>, falls: Map<string, Fall> }} Attention Evaluations that say one caption for most images, and those that are worse than expected. */
+
+/** Evaluations that the service told lately to be worse than expected, or to say one caption for most images. @param {Schemas["AttentionItem"][]} items @returns {Attention} */
+export function attentionByEvaluation(items) {
+  const collapsed = items.filter(({ kind }) => kind === "collapsed");
+  const fallen = items.flatMap(({ evaluation, fall }) =>
+    fall ? [/** @type {[string, typeof fall]} */ ([evaluation, fall])] : [],
+  );
+  return { collapsed: new Set(collapsed.map(({ evaluation }) => evaluation)), falls: new Map(fallen) };
+}
+
+/** @param {{ items: Schemas["CaptionerTraining"][], attention: Schemas["AttentionItem"][] }} of `items`: of one split. */
+export function trainingsSentence({ items, attention }) {
   if (!items.length) return null;
+  const { collapsed, falls } = attentionByEvaluation(attention);
   const ranked = items.filter(({ best, metric }) => best && metric === items[0].metric);
   const sign = items[0].higher_is_better === false ? -1 : 1;
   const [first] = ranked.sort((one, other) => sign * (Number(other.best?.value) - Number(one.best?.value)));
-  const fallen = items.flatMap(({ run, steps }) => {
-    const found = steps.findLast(({ fall }) => fall);
-    return found?.fall ? [`${isolated(run)} at step ${count(found.step)} is ${fallSign(found.fall)}`] : [];
+  const fallen = items.flatMap(({ run, metric, steps }) => {
+    const [fall] = steps.flatMap((step) => step.fall ?? falls.get(step.evaluation) ?? []).reverse();
+    return fall ? [`${isolated(run)} at step ${count(fall.step)} is ${fallSign(fall, metric)}`] : [];
   });
-  return sentence(
-    first?.best
-      ? `${first.run} has the checkpoint with the best ${titleOf(first.metric)}: ${number(first.best.value, first.metric)} at step ${count(first.best.step)}.`
-      : `${plural(items.length, "training run")}, none with a score yet.`,
-    fallen.length > 0 ? `${listed(fallen)}.` : "No step is worse than expected.",
-  );
+  const repeating = items.flatMap(({ run, steps }) => {
+    const done = steps.filter(({ status }) => status === "succeeded");
+    const since = done[done.findLastIndex(({ evaluation }) => !collapsed.has(evaluation)) + 1];
+    return since ? [`${isolated(run)} says one caption for most images since step ${count(since.step)}`] : [];
+  });
+  const best = first?.best
+    ? `${first.run} has the checkpoint with the best ${titleOf(first.metric)}: ${number(first.best.value, first.metric)} at step ${count(first.best.step)}.`
+    : `${plural(items.length, "training run")}, none with a score yet.`;
+  const falling =
+    fallen.length > 0
+      ? `${listed(fallen)}.`
+      : `No step is worse than expected in ${titleOf(items[0].metric)}.`;
+  return repeating.length > 0 ? sentence(`${listed(repeating)}.`, best, falling) : sentence(best, falling);
 }
 
 /** @param {{ wording: Schemas["CaptionPage"]["wording"] | null | undefined, collapsed: Evaluation["collapsed"] | null | undefined }} of `wording`: of all captions. */
@@ -536,9 +594,9 @@ export function imageSentence({ caption }) {
   if (!nearest) return sentence("The image has no reference.");
   return sentence(
     invented.length
-      ? `${plural(invented.length, "word")} of the caption ${invented.length === 1 ? "is" : "are"} in no reference: ${listed(invented)}.`
+      ? `The caption says ${listed(invented)}, which no reference says.`
       : "Each content word of the caption is in a reference.",
-    missed.length > 0 && `The nearest reference also says ${listed(missed)}.`,
+    missed.length > 0 && `It does not say ${listed(missed)}, which the nearest reference says.`,
   );
 }
 

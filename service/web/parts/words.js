@@ -8,9 +8,9 @@ const wordsOf = (caption) => caption.toLowerCase().match(/[\p{L}\p{N}'’-]+/gu)
 /**
  * A text in which each of these words is marked.
  *
- * @param {string} text @param {readonly string[]} words In lower case. @param {(word: string) => Node} [mark]
+ * @param {string} text @param {readonly string[]} words In lower case. @param {(word: string) => Node} mark
  */
-export function marked(text, words, mark = (word) => h("mark", word)) {
+export function marked(text, words, mark) {
   const known = new Set(words);
   const pieces = text.split(/([\p{L}\p{N}'’-]+)/u);
   return pieces.map((piece, at) => (at % 2 && known.has(piece.toLowerCase()) ? mark(piece) : piece));
@@ -19,10 +19,8 @@ export function marked(text, words, mark = (word) => h("mark", word)) {
 /** The caption, with the words marked that the other does not have. @param {string} caption @param {string} other */
 export function differing(caption, other) {
   const known = new Set(wordsOf(other));
-  return marked(
-    caption,
-    wordsOf(caption).filter((word) => !known.has(word)),
-  );
+  const own = wordsOf(caption).filter((word) => !known.has(word));
+  return marked(caption, own, (word) => h("mark.differs", word));
 }
 
 /**

@@ -13,7 +13,7 @@ import { extent, finite, isOutside, outside, padded, ticks, usualExtent, widened
 /** @typedef {import("./scale.js").Range} Range */
 /** @typedef {import("./chart.js").Scales} Scales */
 /** @typedef {[number | null, number | null] | null | undefined} Ends */
-/** @typedef {{ step: number, value: number | null, interval: Ends, forecast?: { interval: Ends } | null, isFallen?: boolean, isBest?: boolean }} Point */
+/** @typedef {{ step: number, value: number | null, interval: Ends, forecast?: { interval: Ends } | null, isFallen?: boolean, isCollapsed?: boolean, isBest?: boolean }} Point */
 /** @typedef {{ name: string, kind: string, points: Point[] }} Series `kind`: the class that tells its colour. */
 /** @typedef {{ step: { value: number | null }, metric: { value: string | null } }} Cursor `metric`: the plot in which it is. */
 
@@ -202,15 +202,18 @@ function line({ kind, points }, { x, y }) {
 /** @param {Series} series @param {Scales} scales @param {Range} range */
 const points = ({ name, kind, points }, { x, y }, range) =>
   points.map(
-    ({ step, value, isFallen, isBest }) =>
+    ({ step, value, isFallen, isCollapsed, isBest }) =>
       value !== null &&
       s(
         "circle",
         {
-          class: ["point", kind, isFallen && "fallen", isBest && "best", isOutside(range, value) && "away"],
+          class: [
+            ...["point", kind, isCollapsed && "collapsed", isFallen && "fallen", isBest && "best"],
+            isOutside(range, value) && "away",
+          ],
           cx: x(step),
           cy: y(value),
-          r: isFallen || isBest ? 6 : 4,
+          r: isFallen || isCollapsed || isBest ? 6 : 4,
         },
         s("title", `${name}, step ${step}: ${number(value)}`),
       ),

@@ -34,8 +34,9 @@ export const forestAxis = (at, a, b) =>
     WIDTH,
     12,
     { "aria-hidden": "true" },
-    s("text", { x: at(0) - 8, y: 10, "text-anchor": "end" }, `← ${b} better`),
-    s("text", { x: at(0) + 8, y: 10 }, `${a} better →`),
+    s("text", { x: at(0) - 14, y: 10, "text-anchor": "end" }, `← ${b} better`),
+    s("text", { x: at(0), y: 10, "text-anchor": "middle" }, "0"),
+    s("text", { x: at(0) + 14, y: 10 }, `${a} better →`),
   );
 
 /** Beyond the scale there is an arrow. @param {Difference} row @param {ForestScale} at */
@@ -46,8 +47,8 @@ export function forestBar(row, at) {
     WIDTH,
     HEIGHT,
     { role: "img", "aria-label": told },
-    line("ground", at(0), HEIGHT),
-    unit && [line("mark", at(1), HEIGHT), line("mark", at(-1), HEIGHT)],
+    unit && s("rect.unseen", { x: at(-1), y: 0, width: at(1) - at(-1), height: HEIGHT }),
+    line("origin", at(0), HEIGHT),
     unit?.interval && band("band", unit.interval.map(at), HEIGHT / 2 - 3, 6),
     unit && (Math.abs(unit.value) <= FAR ? tick(at(unit.value), HEIGHT) : arrow(unit.value, at(unit.value))),
   );

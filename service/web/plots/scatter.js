@@ -94,4 +94,7 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
 const toldOf = (chosen, { xName, yName, what }) =>
   chosen
     ? `${xName} ${number(chosen[0])} to ${number(chosen[1])}, ${yName} ${number(chosen[2])} to ${number(chosen[3])}`
-    : `Draw a rectangle to list its ${what}.`;
+    : [
+        h("span.off-phone", `Draw a rectangle to list its ${what}.`),
+        h("span.on-phone", "Tap a point to open it."),
+      ];

@@ -1,11 +1,11 @@
 /**
- * A reference caption as a strip of its tokens: the height by −log p, colour and pattern by the rank,
+ * A reference caption as a strip of its tokens: the height by its improbability, colour and pattern by the rank,
  * a bracket over the tokens that `prefix0` counts, a tick at each that `filter0` counts.
  */
 
 import { h } from "../core/dom.js";
 import { signal } from "../core/signals.js";
-import { count, number, precise } from "../parts/numbers.js";
+import { count, precise } from "../parts/numbers.js";
 import { onArrows } from "./arrows.js";
 
 /** @typedef {{ word: string | null, logp: number | null, rank: number, top: string | null, top_logp: number | null }} Token */
@@ -34,7 +34,8 @@ export function strip(tokens, name) {
   const shown = signal(/** @type {Token | null} */ (null));
   const marks = tokens.map((token, at) => mark(token, at, many, shown));
   const told = `${name}: arrow keys go through its words`;
-  const group = h("div.strip", { role: "group", "aria-label": told }, marks);
+  const ending = h("span.ending", marks.slice(-2)); // the end stays beside the last word
+  const group = h("div.strip", { role: "group", "aria-label": told }, marks.slice(0, -2), ending);
   onArrows(group, () => marks, { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity });
   return h(
     "div",
@@ -42,7 +43,7 @@ export function strip(tokens, name) {
     h("p.quiet.spoken", () =>
       shown.value
         ? describe(shown.value)
-        : `The model's first choices: the first ${many} of ${tokens.length} tokens (prefix0 ${number(many / tokens.length)}), ${hits} in all (filter0).`,
+        : `The model would have begun with ${many || "none"} of its ${count(tokens.length)} words itself; ${count(hits)} ${hits === 1 ? "is its first choice" : "are its first choices"}.`,
     ),
   );
 }
@@ -59,8 +60,8 @@ function mark(token, at, many, shown) {
         "token",
         `rank-${kind(token.rank)}`,
         at < many && "prefixed",
-        at === 0 && many > 0 && "first",
-        at === many - 1 && "last",
+        at === 0 && many > 0 && "opens",
+        at === many - 1 && "closes",
         token.rank === 0 && "hit",
       ],
       tabindex: at === 0 ? "0" : "-1",
@@ -116,7 +117,7 @@ export function legend() {
     ),
     h(
       "li",
-      "Tall bar: a word that the model gave a low probability (height: −log p). Bracket: the words up to its first other choice. Green line: each first choice.",
+      "Tall bar: the model gave the word a low probability. Bracket: the words that it would have begun with itself, as a share prefix0. Green line: each first choice, which filter0 counts. The end counts as a word.",
     ),
   );
 }

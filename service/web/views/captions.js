@@ -28,7 +28,8 @@ import { captionText, nearest, wordBadges } from "./wording.js";
 
 const PAGE = 200;
 const PAUSE = 250; // milliseconds without a key, after which the words are searched for
-const ROW_HEIGHT = { wide: 116, narrow: 142 };
+const ROW_HEIGHT = { wide: 104, narrow: 142 };
+const PICTURED_HEIGHT = { wide: 116, narrow: 142 };
 
 /** @param {string} id */
 export function captions(id) {
@@ -56,6 +57,7 @@ export function captions(id) {
     () => [
       bar(
         id,
+        nameOrId(run.answer.value.labels, id),
         list,
         first.answer.value.wording,
         whyWithoutPictures(dataset.answer.value, run.answer.value.dataset.split),
@@ -101,8 +103,9 @@ function captionList(id, run, first) {
 /** @param {[number, number] | null} ends */
 const choose = (ends) => change({ from: ends && String(ends[0]), to: ends && String(ends[1]) });
 
-/** @param {string} id @param {CaptionList} list @param {Schemas["CaptionPage"]["wording"]} wording @param {string | null} withoutPictures */
-function bar(id, list, wording, withoutPictures) {
+/** @param {string} id @param {string} name @param {CaptionList} list @param {Schemas["CaptionPage"]["wording"]} wording @param {string | null} withoutPictures */
+function bar(id, name, list, wording, withoutPictures) {
+  const file = fileName(name);
   const field = searchField("Search", "Words in captions, or an image", list.asked.search, { pause: PAUSE });
   onKey("/", "search in captions", () => field.focus());
   const coco = () => captionsUrl(id, list.state.value, { format: "coco" });
@@ -112,8 +115,8 @@ function bar(id, list, wording, withoutPictures) {
     wordFilter("invented", list.asked.invented, wording?.invented),
     wordFilter("missed", list.asked.missed, wording?.missed),
     field,
-    csvChip(() => captionsUrl(id, list.state.value), id),
-    h("a.chip", { href: coco, download: `${id}.json` }, "COCO"),
+    csvChip(() => captionsUrl(id, list.state.value), file, "Download CSV"),
+    h("a.chip", { href: coco, download: `${file}.json` }, "Download COCO"),
     copyLink(),
     h(
       "span.quiet.end",
@@ -122,6 +125,9 @@ function bar(id, list, wording, withoutPictures) {
     ),
   );
 }
+
+/** Of a download, without its ending. @param {string} name Of the evaluation. */
+const fileName = (name) => `${name.replace(/\.jsonl?$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "-")}-captions`;
 
 /** The metric, the order by it, and the span of its scores. @param {CaptionList} list @param {string} metric */
 function orderChips({ metrics, higher, worst, sort, chosen, isSpanShown }, metric) {
@@ -232,7 +238,7 @@ function cards(id, run, dataset, { metric, state, found }) {
       what: "captions",
       more: found.more,
       hasMore: () => found.next.value !== null,
-      rowHeight: ROW_HEIGHT,
+      rowHeight: pictures ? PICTURED_HEIGHT : ROW_HEIGHT,
     },
   });
 }
@@ -246,7 +252,7 @@ const scoreColumn = (metric, { scores, dataset }) => ({
   }),
   kind: "number",
   phone: "value",
-  cell: (item) => [h("strong", number(item.scores[metric], metric)), h("span.sub", titleOf(metric))],
+  cell: (item) => [h("strong", number(item.scores[metric], metric)), h("span.sub.on-phone", titleOf(metric))],
 });
 
 /** @param {Caption} item @param {string} url @param {string | false} pictures The dataset whose pictures are shown. */

@@ -11,20 +11,21 @@ import { byUsualOrder, metricName } from "../parts/metrics.js";
 import { distinctNames, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
 import { comparePlace, evaluationPlace, evaluationTabs, splitCrumbs } from "../parts/places.js";
-import { comparisonSentence } from "../parts/sentences.js";
+import { comparedMetric, comparisonSentence } from "../parts/sentences.js";
 import { allAnswered, answered, badge, failure, following, labels, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { forestAxis, forestBar, forestScale } from "../plots/forest.js";
 import { searchField } from "./choice.js";
 import { comparison } from "./compared/comparison.js";
 import { differenceTable, sideHeads } from "./compared/differences.js";
-import { images } from "./compared/images.js";
+import { byImages, images } from "./compared/images.js";
 
 /** @typedef {Schemas["Comparison"]} Comparison */
 /** @typedef {{ a: string, b: string, names: { value: { a: string, b: string } }, specs: { value: Map<string, Schemas["Score"]> } }} Both `specs`: scores of one side, which tell each metric's family and direction. */
 
 const LATEST = 200; // evaluations among which one chooses
 const USUAL = "cider_d";
+const MOST_WORDS = 10; // of the most exchanged ones, among which the most frequent are named
 const TEST =
   "p: the share of 10,000 trials, in which the two captions of each image change sides at random, that differ at least as much. The p of a leaderboard is of a faster test, and may differ a little.";
 
@@ -47,17 +48,28 @@ export function compare() {
   const specs = computed(
     () => new Map(Object.entries(/** @type {Evaluation["scores"]} */ (first.answer.value?.scores ?? {}))),
   );
+  const metric = computed(() => comparedMetric(made.answer.value?.scores ?? {}, specs.value) ?? null);
+  const words = resource(() =>
+    made.id.value && made.answer.value?.status === "succeeded" && metric.value
+      ? place("/v1/comparisons", made.id.value, "words", { metric: metric.value, limit: MOST_WORDS })
+      : null,
+  );
   const isReady = computed(() => [first, second, made].every(({ answer }) => answer.value !== null));
   return {
     title: "Compare",
     crumbs: () => (first.answer.value ? [...splitCrumbs(first.answer.value.dataset), ["compare"]] : [["…"]]),
     content: h(
-      "div",
+      "div.compared",
       viewHead({
         name: () => (isReady.value ? `${names.value.a} against ${names.value.b}` : "Compare two evaluations"),
         sentence: () =>
           isReady.value
-            ? comparisonSentence({ comparison: made.answer.value, ...names.value, specs: specs.value })
+            ? comparisonSentence({
+                comparison: made.answer.value,
+                ...names.value,
+                specs: specs.value,
+                words: byImages(words.answer.value?.items ?? []),
+              })
             : null,
         tabs: () => (isReady.value || (!b.value && first.answer.value)) && evaluationTabs(a.value),
       }),
@@ -199,13 +211,16 @@ function differences({ scores, dataset }, { names, specs }) {
     });
   };
   return [
-    h("p.on-phone.quiet", "Bars: at the left B is better, at the right A."),
+    h("p.on-phone.quiet", "A − B. Bars: at the left B is better, at the right A."),
     forest("Table of differences", postgen),
     others.length > 0 &&
       folded(`Pre-gen metrics: ${others.length}`, forest("Table of differences by pre-gen metrics", others)),
-    h(
-      "p.quiet",
-      `Bars: the difference with its 95 % interval. Dotted lines, “Detectable from”: 2.8 standard errors of the difference, which a test at 5 % finds in 80 of 100 such sets of images; each metric is drawn in this unit. ${TEST}`,
+    folded(
+      "How to read this table",
+      h(
+        "p.quiet",
+        `Bars: the difference with its 95 % interval; the line is 0. Shaded, “Detectable from”: less than 2.8 standard errors of the difference, which a test at 5 % finds in 80 of 100 such sets of images; each metric is drawn in this unit. ${TEST}`,
+      ),
     ),
   ];
 }

@@ -24,7 +24,7 @@ import {
 } from "../parts/sentences.js";
 import { allAnswered, badge, loading, refusalOf, verdictBadge } from "../parts/states.js";
 import { table } from "../parts/table.js";
-import { collapsedOf, trainingCards } from "./trainings.js";
+import { trainingCards } from "./trainings.js";
 
 /** @typedef {Schemas["AttentionItem"]} Attention */
 /** @typedef {Attention & { checkpoints: Attention[] }} Row `checkpoints`: of one training run, of which this is the latest. */
@@ -85,7 +85,7 @@ export function home() {
         const others = () => [
           () =>
             trainings.answer.value?.items.length > 0 &&
-            section("Training runs", trainingCards(trainings.answer.value.items, collapsedOf(items.value))),
+            section("Training runs", trainingCards(trainings.answer.value.items, items.value)),
           () => !isEmpty.value && section("Latest evaluations", latestTable(latest)),
           () => !isEmpty.value && section("Score something", dropPlace()),
           section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),

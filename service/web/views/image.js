@@ -41,7 +41,7 @@ export function imageView(id, image) {
         [image],
       ],
       sentence: () => imageSentence({ caption: caption.answer.value?.items[0] ?? null }),
-      tabs: evaluationTabs(id),
+      tabs: evaluationTabs(id, captionsPlace(id)),
       needs: [run, references],
     },
     () => parts(id, image, run.answer.value, references.answer.value, caption),

@@ -111,6 +111,7 @@ export function training(name, split, run) {
             metric: metrics.value[0] ?? USUAL[0],
             steps: steps.value,
             words: said.words.answer.value?.items,
+            others: overlays.value,
           }),
       }),
       whenSaid(() => [
@@ -267,7 +268,15 @@ function fallNote(metric, { steps, choose }) {
     h("strong", `step ${count(step)}`),
     h("div.quiet", fallSize(worst, `step ${count(step)}`)),
     h("button.link", { type: "button", onclick: () => choose(step) }, "see the images →"),
-    id && beside && [" ", h("a", { href: comparePlace(id, beside.evaluation) }, "Compare")],
+    id &&
+      beside && [
+        " · ",
+        h(
+          "a",
+          { href: comparePlace(id, beside.evaluation) },
+          `compare with ${beside.labels.run ?? "the other"}`,
+        ),
+      ],
   ];
   return { step, content };
 }
@@ -281,6 +290,7 @@ function pointsOf(steps, metric) {
     interval: item.scores[metric]?.interval,
     forecast: forecastsOf(item)[metric],
     isFallen: Boolean(fallBy(item, metric)),
+    isCollapsed: Boolean(item.collapsed),
     isBest: item.id === best?.id,
   }));
 }
@@ -295,7 +305,10 @@ const legend = (series) =>
       h("li", h("span.swatch.forecast"), "forecast before decoding"),
     series[0].points.some(({ isBest }) => isBest) &&
       h("li", h("span.swatch.best"), "best step, ★ in the table"),
-    series[0].points.some(({ isFallen }) => isFallen) && h("li", h("span.swatch.fell"), "step that fell"),
+    series.some(({ points }) => points.some(({ isFallen }) => isFallen)) &&
+      h("li", h("span.swatch.fell"), "worse than expected"),
+    series.some(({ points }) => points.some(({ isCollapsed }) => isCollapsed)) &&
+      h("li", h("span.swatch.collapsed"), "one caption for most images"),
     h("li", "Select a point to see what its step changed"),
   );
 
@@ -363,11 +376,22 @@ function stepsTable({ steps, metrics, choose }) {
         {
           head: "State",
           phone: "below",
-          cell: ({ status, verdict, collapsed }) => [
-            badge(status),
-            collapsed && [" ", badge("collapsed")],
-            verdict && [" ", verdictBadge(verdict)],
-          ],
+          cell: ({ status, verdict, collapsed, falls, scores }) => {
+            const [main, ...others] = metrics.value;
+            const [fall] = worstFalls(falls, main);
+            return [
+              badge(status),
+              collapsed && [" ", badge("collapsed")],
+              verdict && [" ", verdictBadge(verdict)],
+              fall && [" ", h("span.badge.bad", `▼ ${fallSign(fall, main)}`)],
+              h(
+                "span.sub.on-phone",
+                others
+                  .map((metric) => `${titleOf(metric)} ${number(scores[metric]?.value, metric)}`)
+                  .join(" · "),
+              ),
+            ];
+          },
         },
         ...metrics.value.map((metric, at) => scoreColumn(metric, at === 0, steps)),
         {
@@ -375,7 +399,8 @@ function stepsTable({ steps, metrics, choose }) {
           kind: "narrow",
           cell: (item) => [
             h("a", { href: evaluationPlace(item.id), title: item.id }, "scores"),
-            before(item) && [" · ", compareLink(item, before(item))],
+            before(item) && [" · ", compareLink(item, before(item).id, `step ${count(before(item).step)}`)],
+            rivalsOf([item]).length > 0 && h("span.sub", rivalLink(item, metrics.value[0])),
           ],
         },
       ],
@@ -392,7 +417,7 @@ function scoreColumn(metric, isFirst, steps) {
     phone: isFirst ? "value" : undefined,
     tone: (item) => (isBest(item) ? "best" : null),
     cell: (item) => [
-      fallBy(item, metric) && [h("span.badge.bad", `▼ ${fallSign(fallBy(item, metric))}`), " "],
+      isFirst && h("span.on-phone", `${titleOf(metric)} `),
       isBest(item) && "★ ",
       number(item.scores[metric]?.value, metric),
       h("span.sub", interval(item.scores[metric]?.interval, metric)),
@@ -400,6 +425,15 @@ function scoreColumn(metric, isFirst, steps) {
   };
 }
 
-/** @param {Step} item @param {Step} before */
-const compareLink = (item, before) =>
-  h("a", { href: comparePlace(item.id, before.id) }, `compare with step ${count(before.step)}`);
+/** @param {Step} item @param {string} other @param {string} name */
+const compareLink = (item, other, name) =>
+  h("a", { href: comparePlace(item.id, other) }, "compare with ", h("bdi", name));
+
+/** The way to the comparison with the training that it is behind. @param {Step} item @param {string} metric */
+function rivalLink(item, metric) {
+  const [{ beside }] = worstFalls(
+    item.falls.filter((each) => each.beside),
+    metric,
+  );
+  return beside && compareLink(item, beside.evaluation, `${beside.labels.run}, step ${beside.labels.step}`);
+}

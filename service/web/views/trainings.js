@@ -3,13 +3,12 @@
 import { resource } from "../core/api.js";
 import { h, s } from "../core/dom.js";
 import { onChange } from "../core/live.js";
-import { computed } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { view } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { runPlace, splitCrumbs, splitTabs } from "../parts/places.js";
-import { fallSign, fallSize, plural, trainingsSentence } from "../parts/sentences.js";
+import { attentionByEvaluation, fallSign, fallSize, plural, trainingsSentence } from "../parts/sentences.js";
 import { extent, finite, linear } from "../plots/scale.js";
 
 /** @typedef {Schemas["CaptionerTraining"]} TrainingRun */
@@ -22,7 +21,7 @@ export function trainings(name, split) {
   const dataset = `${name}/${split}`;
   const found = resource(() => place("/v1/trainings", { dataset, limit: MOST }));
   const attention = resource(() => place("/v1/attention", { limit: MOST }));
-  const collapsed = computed(() => collapsedOf(attention.answer.value?.items ?? []));
+  const told = () => attention.answer.value?.items ?? [];
   onChange(() => [found, attention].forEach(({ refresh }) => refresh()), "evaluation");
   const items = () => found.answer.value?.items ?? [];
   const none = `No evaluation on ${dataset} has the labels run and step. Submit checkpoints with --label run=NAME --label step=NUMBER.`;
@@ -31,20 +30,22 @@ export function trainings(name, split) {
       title: `Training runs of ${dataset}`,
       name: "Training runs",
       crumbs: () => [...splitCrumbs({ name, split }), ["training runs"]],
-      sentence: () => found.answer.value && trainingsSentence(items()),
+      sentence: () => found.answer.value && trainingsSentence({ items: items(), attention: told() }),
       tabs: splitTabs(name, split),
       needs: [found, attention],
     },
-    () => () => (items().length ? trainingCards(items(), collapsed.value) : h("p.quiet", none)),
+    () => () => (items().length ? trainingCards(items(), told()) : h("p.quiet", none)),
   );
 }
 
-/** The evaluations of which the service told lately that most images have one caption. @param {Schemas["AttentionItem"][]} items */
-export const collapsedOf = (items) =>
-  new Set(items.filter(({ kind }) => kind === "collapsed").map(({ evaluation }) => evaluation));
+/** @typedef {import("../parts/sentences.js").Attention} Attention */
 
-/** Curves of one metric on one split have one scale. @param {TrainingRun[]} items @param {Set<string>} [collapsed] Evaluations. */
-export function trainingCards(items, collapsed = new Set()) {
+/** By its card's metric, or else by another. @param {TrainingRun["steps"][number]} step @param {Attention} told */
+const fallOfStep = ({ fall, evaluation }, { falls }) => fall ?? falls.get(evaluation) ?? null;
+
+/** Curves of one metric on one split have one scale. @param {TrainingRun[]} items @param {Schemas["AttentionItem"][]} attention */
+export function trainingCards(items, attention) {
+  const told = attentionByEvaluation(attention);
   const has = (/** @type {(step: TrainingRun["steps"][number]) => boolean} */ test) =>
     items.some(({ steps }) => steps.some(test));
   /** @type {Map<string, number[]>} */
@@ -55,13 +56,13 @@ export function trainingCards(items, collapsed = new Set()) {
     h(
       "ul.legend",
       h("li", "Curves of one metric on one split have one scale"),
-      has(({ fall }) => Boolean(fall)) && h("li", h("span.swatch.fell"), "step that fell"),
-      has(({ evaluation }) => collapsed.has(evaluation)) &&
+      has((step) => fallOfStep(step, told) !== null) && h("li", h("span.swatch.fell"), "worse than expected"),
+      has(({ evaluation }) => told.collapsed.has(evaluation)) &&
         h("li", h("span.swatch.collapsed"), "one caption for most images"),
     ),
     h(
       "ul.cards",
-      items.map((item) => card(item, extent(values.get(scaleOf(item)) ?? []), collapsed)),
+      items.map((item) => card(item, extent(values.get(scaleOf(item)) ?? []), told)),
     ),
   ];
 }
@@ -72,26 +73,26 @@ const scaleOf = ({ metric, dataset: { name, split } }) => [metric, name, split].
 /** @param {TrainingRun} training */
 const valuesOf = ({ steps }) => finite(steps.map(({ value }) => value));
 
-/** @param {TrainingRun} training @param {import("../plots/scale.js").Range} range @param {Set<string>} collapsed */
-function card(training, range, collapsed) {
+/** @param {TrainingRun} training @param {import("../plots/scale.js").Range} range @param {Attention} told */
+function card(training, range, told) {
   const { run, dataset, metric, checkpoints, steps } = training;
   const known = steps.filter(({ value }) => value !== null);
-  const about = [titleOf(metric), told(training, known)].filter(Boolean).join(", ");
+  const about = [titleOf(metric), progress(training, known)].filter(Boolean).join(", ");
   return h(
     "li",
     h(
       "div.row",
       h("strong", h("a", { href: runPlace(dataset.name, dataset.split, run) }, run)),
-      signs(training, known, collapsed),
+      signs(training, known, told),
     ),
     h("span.sub", `${dataset.name}/${dataset.split} · ${plural(checkpoints, "checkpoint")}`),
     h("div.row.value", h("span.big", number(known[known.length - 1]?.value, metric)), h("span.quiet", about)),
-    spark(known, `${titleOf(metric)} over ${plural(known.length, "step")}`, range, collapsed),
+    spark(known, `${titleOf(metric)} over ${plural(known.length, "step")}`, range, told),
   );
 }
 
 /** What is expected, or what the latest step changed. @param {TrainingRun} training @param {TrainingRun["steps"]} known */
-function told({ metric, forecast }, known) {
+function progress({ metric, forecast }, known) {
   if (forecast) return `forecast ${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`;
   const [before, latest] = known.slice(-2);
   return (
@@ -100,27 +101,28 @@ function told({ metric, forecast }, known) {
   );
 }
 
-/** How it goes. @param {TrainingRun} training @param {TrainingRun["steps"]} known @param {Set<string>} collapsed */
-function signs({ steps, best, running }, known, collapsed) {
+/** How it goes. @param {TrainingRun} training @param {TrainingRun["steps"]} known @param {Attention} told */
+function signs({ metric, steps, best, running }, known, told) {
   const last = known[known.length - 1];
-  const hasCollapsed = last && collapsed.has(last.evaluation);
-  const fallen = steps.findLast(({ fall }) => fall);
+  const hasCollapsed = last && told.collapsed.has(last.evaluation);
+  const fallen = steps.findLast((step) => fallOfStep(step, told));
+  const fall = fallen && fallOfStep(fallen, told);
   const isBest = best?.step === last?.step;
   return h(
     "span",
-    fallen?.fall && [h("span.badge.bad", `step ${count(fallen.step)} ${fallSign(fallen.fall)}`), " "],
+    fall && [h("span.badge.bad", `step ${count(fall.step)} ${fallSign(fall, metric)}`), " "],
     hasCollapsed && [h("span.badge.wait", `step ${count(last.step)} collapsed`), " "],
     running > 0 && h("span.badge.wait", "running"),
     !running &&
-      !fallen &&
+      !fall &&
       !hasCollapsed &&
       best &&
       (isBest ? h("span.badge.good", "improving") : h("span.badge", `best: step ${count(best.step)}`)),
   );
 }
 
-/** A small curve without axes: its last point is marked, and steps that are worse than expected or collapsed. @param {TrainingRun["steps"]} steps With a score. @param {string} said @param {import("../plots/scale.js").Range} range @param {Set<string>} collapsed */
-function spark(steps, said, range, collapsed) {
+/** A small curve without axes: its last point is marked, and steps that are worse than expected or collapsed. @param {TrainingRun["steps"]} steps With a score. @param {string} said @param {import("../plots/scale.js").Range} range @param {Attention} told */
+function spark(steps, said, range, told) {
   const { width, height, room } = SPARK;
   const places = steps.map(({ step }) => step);
   const x = places.map(linear(extent(places), [room, width - room]));
@@ -129,8 +131,10 @@ function spark(steps, said, range, collapsed) {
     "svg.plot.spark",
     { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said },
     s("polyline.line", { points: steps.map((_, at) => `${x[at]},${y[at]}`).join(" ") }),
-    steps.map(({ step, fall, evaluation }, at) => {
-      const hasCollapsed = collapsed.has(evaluation);
+    steps.map((item, at) => {
+      const { step, evaluation } = item;
+      const fall = fallOfStep(item, told);
+      const hasCollapsed = told.collapsed.has(evaluation);
       if (!fall && !hasCollapsed && at < steps.length - 1) return null;
       return s(
         "circle",

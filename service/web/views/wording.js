@@ -27,4 +27,8 @@ export const wordBadges = ({ invented, missed }) => [
 /** @param {string} kind @param {readonly string[]} words @param {string} name */
 const badge = (kind, words, name) =>
   words.length > 0 &&
-  h("span", { class: ["badge", kind], title: words.join(", ") }, `${words.length} ${name}`);
+  h("span", { class: ["badge", kind], title: words.join(", ") }, [
+    `${words.length} `,
+    h("span.off-phone", words.length === 1 ? "word " : "words "),
+    name,
+  ]);

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 
@@ -186,12 +187,15 @@ def test_captions_of_a_span_of_scores_are_saved(window, service, evaluated, tmp_
     _wait_for_count(page, len(inside))
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV").click()
+    name = re.sub(r"[^\w.-]+", "-", page.locator("h1").inner_text()) + "-captions"
+    assert download.value.suggested_filename == f"{name}.csv"
     path = tmp_path / "saved.csv"
     download.value.save_as(path)
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert {row["image"] for row in rows} == inside
     with page.expect_download() as download:
         page.get_by_role("link", name="COCO").click()
+    assert download.value.suggested_filename == f"{name}.json"
     download.value.save_as(path)
     assert len(json.loads(path.read_text())) == len(inside)
 

@@ -80,7 +80,8 @@ def test_the_axis_tells_the_better_side(service, sides, page, compared):
         at = drawn.evaluate(
             """svg => {
               const at = (name) => svg.querySelector(name).x1.baseVal.value;
-              const [zero, one] = [at(".ground"), at(".mark")];
+              const unseen = svg.querySelector(".unseen").getBBox();
+              const [zero, one] = [at(".origin"), unseen.x + unseen.width];
               const tick = svg.querySelector(".tick").getBBox();
               return (tick.x + tick.width / 2 - zero) / (one - zero);
             }"""

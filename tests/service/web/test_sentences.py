@@ -132,7 +132,7 @@ def _compared(difference, p, detectable=0.03):
     }
 
 
-def _comparison(script, scores):
+def _comparison(script, scores, words=()):
     comparison = {"scores": scores, "status": "succeeded"}
     specs = {
         name: {
@@ -145,7 +145,9 @@ def _comparison(script, scores):
         const sentences = await load("parts/sentences");
         const specs = new Map(Object.entries({json.dumps(specs)}));
         const comparison = {json.dumps(comparison)};
-        const found = sentences.comparisonSentence({{ comparison, a: "one", b: "two", specs }});
+        const found = sentences.comparisonSentence({{
+            comparison, a: "one", b: "two", specs, words: {json.dumps(words)},
+        }});
         return [found.claim, found.detail].map((text) => text.replaceAll("\\u00a0", " "));
     """)
 
@@ -153,21 +155,31 @@ def _comparison(script, scores):
 @pytest.mark.parametrize(
     ("metric", "difference", "p", "claim"),
     [
-        ("cider_d", 0.021, 0.003, "one is 0.021 better in CIDEr-D [0.001, 0.041], p = .003."),
-        ("cider_d", -0.021, 0.049, "two is 0.021 better in CIDEr-D [0.001, 0.041], p = .049."),
+        (
+            "cider_d",
+            0.021,
+            0.003,
+            "one is 0.021 better than two in CIDEr-D [0.001, 0.041], p = .003.",
+        ),
+        (
+            "cider_d",
+            -0.021,
+            0.049,
+            "one is 0.021 worse than two in CIDEr-D [0.001, 0.041], p = .049.",
+        ),
         (
             "cider_d",
             0.006,
             0.56,
-            "No difference in CIDEr-D is shown: +0.006 [−0.014, 0.026], p = .56.",
+            "No difference in CIDEr-D is shown: +0.006 [−0.014, 0.026], p = .560.",
         ),
         (
             "cider_d",
             0.021,
             0.05,
-            "No difference in CIDEr-D is shown: +0.021 [0.001, 0.041], p = .05",
+            "No difference in CIDEr-D is shown: +0.021 [0.001, 0.041], p = .050.",
         ),
-        ("wmd", -0.021, 0.0001, "one is 0.021 better in WMD [0.001, 0.041], p < .001."),
+        ("wmd", -0.021, 0.0001, "one is 0.021 better than two in WMD [0.001, 0.041], p < .001."),
         (
             "cider_d",
             0.006,
@@ -180,7 +192,7 @@ def test_a_comparison_says_better_where_a_test_says_so_alone(script, metric, dif
     found = _comparison(script, {metric: _compared(difference, p)})
     assert found[0].startswith(claim.removesuffix("."))
     shows = "A difference of 0.030 would be found 4 times in 5."
-    assert (shows in found[1]) == ("better" not in claim)
+    assert (shows in found[1]) == (" than two " not in claim)
 
 
 def test_other_metrics_are_told_where_a_test_tells_them(script):
@@ -192,6 +204,12 @@ def test_other_metrics_are_told_where_a_test_tells_them(script):
         "perplexity": _compared(0.02, 0.001),
     }
     assert _comparison(script, scores)[1].endswith(" METEOR and WMD prefer two.")
+    scores["cider_d"] = _compared(-0.2, 0.01)
+    words = [{"a": a, "b": b, "images": 9} for a, b in ("ab", "cd", "ef", "gh")]
+    assert _comparison(script, scores, words)[1] == (
+        "METEOR and WMD prefer two. No difference is shown in SPICE (p = .200). "
+        "one says a for b (9), c for d (9), e for f (9)."
+    )
 
 
 def _fall(kind, difference, step=5, metric="cider_d", run="merge-64"):
@@ -252,7 +270,7 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
     ]
     words = [{"a": a, "b": b, "images": 9} for a, b in ("ab", "cd", "ef", "gh")]
     given += [each | {"words": words} for each in given[:2]]
-    best = "The best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
+    best = "Its best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
     assert told("trainingSentence", *given) == [
         [
             "Step 4 is 1.030 CIDEr-D below merge-64 at the same step.",
@@ -281,6 +299,17 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
     ]
 
 
+def test_a_training_tells_how_its_latest_step_is_beside_the_one_that_it_was_behind(told):
+    steps = _steps({3: [_fall("run", -1.03, 3)]}, (0.1, 2.0, 2.3, 4.3))
+    rival = {"run": "merge-64", "steps": _steps({}, (0.1, 2.0, 3.3, 4.5))}
+    given = {"run": "nightly", "metric": "cider_d", "steps": steps}
+    beside, early = {"others": [rival]}, {"others": [rival | {"steps": rival["steps"][:3]}]}
+    both, alone, unmeasured = told("trainingSentence", given | beside, given, given | early)
+    best = "Its best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
+    assert both[1] == f"At step 4 it has 4.300, merge-64 4.500. {best}"
+    assert alone[1] == unmeasured[1] == best
+
+
 def test_a_training_tells_a_step_that_says_one_caption(told):
     steps = _steps({})
     steps[3]["collapsed"] = {"text": "a man", "images": 150, "of": 150}
@@ -288,11 +317,18 @@ def test_a_training_tells_a_step_that_says_one_caption(told):
     fallen[3]["collapsed"] = steps[3]["collapsed"]
     early = _steps({})
     early[1]["collapsed"] = steps[3]["collapsed"]
-    given = [{"run": "r", "metric": "cider_d", "steps": each} for each in (steps, fallen, early)]
-    found, both, first = told("trainingSentence", *given)
+    long = _steps({})
+    long[2]["collapsed"] = long[3]["collapsed"] = steps[3]["collapsed"]
+    lists = (steps, fallen, early, long)
+    given = [{"run": "r", "metric": "cider_d", "steps": each} for each in lists]
+    found, both, first, lasting = told("trainingSentence", *given)
+    assert lasting[0] == (
+        "Step 4 says one caption for all 150 images; "
+        "one caption for at least half of the images since step 3."
+    )
     assert found[0] == "Step 4 says one caption for all 150 images."
     assert first[0].startswith("No step of r is worse than expected;")
-    assert both == ["Step 4 is 0.400 CIDEr-D below its trend.", f"{found[0]} {found[1]}"]
+    assert both == [found[0], f"Step 4 is 0.400 CIDEr-D below its trend. {found[1]}"]
 
 
 def test_the_best_step_of_a_metric_where_lower_is_better(told):
@@ -485,23 +521,46 @@ def _trained(run, best, fall=None):
 def test_training_runs_name_the_best_checkpoint_and_what_steps_are_behind(told):
     runs = [
         _trained("a", (6, 4.37)),
-        _trained("b", (4, 4.4), _fall("run", -1.03)),
+        _trained("b", (4, 4.4), _fall("run", -1.03, 2)),
         _trained("c", None),
-        _trained("d", (2, 4.1), _fall("trend", -0.2)),
-        _trained("e", (2, 4.2), _fall("trend", 0.2, metric="wmd")),
+        _trained("d", (2, 4.1), _fall("trend", -0.2, 2)),
+        _trained("e", (2, 4.2), _fall("trend", 0.2, 2, metric="wmd")),
     ]
-    none = "No step is worse than expected."
-    assert told("trainingsSentence", runs, [runs[0]], [runs[2]], []) == [
+    none = "No step is worse than expected in CIDEr-D."
+    given = [{"items": each, "attention": []} for each in (runs, [runs[0]], [runs[2]], [])]
+    assert told("trainingsSentence", *given) == [
         [
             "b has the checkpoint with the best CIDEr-D: 4.400 at step 4.",
             (
                 "b at step 2 is behind merge-64, d at step 2 is below its trend "
-                "and e at step 2 is above its trend."
+                "and e at step 2 is above its trend in WMD."
             ),
         ],
         ["a has the checkpoint with the best CIDEr-D: 4.370 at step 6.", none],
         ["1 training run, none with a score yet.", none],
         None,
+    ]
+
+
+def test_training_runs_tell_one_that_says_one_caption_and_falls_in_other_metrics(told):
+    repeating, ahead = _trained("r", (2, 0.7)), _trained("b", (2, 4.4))
+    for run, item in (("r", repeating), ("b", ahead)):
+        item["steps"] = [
+            {"step": step, "fall": None, "evaluation": f"{run}{step}", "status": "succeeded"}
+            for step in (1, 2, 3)
+        ]
+    repeated = [
+        {"kind": "collapsed", "evaluation": each, "fall": None} for each in ("r3", "r2", "b1")
+    ]
+    fall = _fall("trend", -0.2, 2, metric="bleu_3")
+    told_of = [*repeated, {"kind": "fall", "evaluation": "b2", "fall": fall}]
+    (found,) = told("trainingsSentence", {"items": [repeating, ahead], "attention": told_of})
+    assert found == [
+        "r says one caption for most images since step 2.",
+        (
+            "b has the checkpoint with the best CIDEr-D: 4.400 at step 2. "
+            "b at step 2 is below its trend in BLEU-3."
+        ),
     ]
 
 
@@ -551,8 +610,8 @@ def test_captions_count_those_that_share_nothing_and_the_words(told):
     )
     assert said == [
         [
-            "2 words of the caption are in no reference: man and blue.",
-            "The nearest reference also says sandcastle.",
+            "The caption says man and blue, which no reference says.",
+            "It does not say sandcastle, which the nearest reference says.",
         ],
         ["Each content word of the caption is in a reference.", ""],
     ]

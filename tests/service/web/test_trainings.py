@@ -55,10 +55,11 @@ def test_a_training_marks_its_best_checkpoint_and_its_falls(window, service, tra
         rows = page.get_by_role("region", name="Table of steps").locator("tbody tr")
         for step, row in zip(sorted(steps), rows.all(), strict=True):
             text = row.locator("td.number").inner_text()
-            assert ("▼" in text, "★" in text) == (step in fallen, step == best)
-            if step in fallen:
-                assert row.locator(".badge.bad").inner_text() == "▼ behind steady"
-            shown = text.replace("▼ behind steady", "").splitlines()[0]
+            signs = row.locator(".badge.bad").all_inner_texts()
+            assert (signs == ["▼ behind steady"], "★" in text) == (step in fallen, step == best)
+            behind = row.get_by_role("link", name=f"compare with steady, step {step}")
+            assert behind.count() == (step in fallen)
+            shown = text.splitlines()[0]
             assert _read_number(shown) == pytest.approx(values[step], abs=5e-4)
 
 
@@ -87,7 +88,7 @@ def test_a_fall_is_noted_beside_its_point_with_the_way_to_its_images(window, ser
     told = f"{-fall['difference']:.3f} CIDEr-D below steady at step 4"
     assert note.inner_text().split("\n")[:2] == ["step 4", told]
     compare = f"/ui/compare?a={trainings['slow'][3]}&b={fall['beside']['evaluation']}"
-    assert note.get_by_role("link", name="Compare").get_attribute("href") == compare
+    assert note.get_by_role("link", name="compare with steady").get_attribute("href") == compare
     point = page.locator("circle.fallen.series-0").first.bounding_box()
     box = note.bounding_box()
     assert 0 < box["x"] - point["x"] < 40 or 0 < point["x"] - (box["x"] + box["width"]) < 40

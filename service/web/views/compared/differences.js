@@ -5,6 +5,7 @@ import { metricName } from "../../parts/metrics.js";
 import { chance, interval, number, signed } from "../../parts/numbers.js";
 import { table } from "../../parts/table.js";
 import { differing } from "../../parts/words.js";
+import { thumbnail } from "../pictures.js";
 
 /** @typedef {import("../../plots/forest.js").Difference} Difference */
 /** @typedef {{ image: string, captions: [string, string], exchanges: [string, string][], a: number | null, b: number | null, difference: number | null }} ImageRow */
@@ -28,7 +29,7 @@ export const differenceTable = (rows, { name, heads: [a, b, difference], bar, ab
         phone: "value",
         cell: (row) => [
           signed(row.difference, row.metric),
-          h("span.sub", interval(row.interval, row.metric)),
+          h("span.sub", decidedInterval(row.interval, row.metric)),
         ],
       },
       { ...bar, phone: "below" },
@@ -36,6 +37,18 @@ export const differenceTable = (rows, { name, heads: [a, b, difference], bar, ab
       { head: "Detectable from", kind: "number", cell: (row) => number(row.detectable, row.metric) },
     ],
   });
+
+/** An interval without 0 does not touch it as it is shown. @param {[number, number] | null} ends @param {string} metric */
+function decidedInterval(ends, metric) {
+  if (!ends || ends[0] * ends[1] <= 0) return interval(ends, metric);
+  const shown = ends.map((end) => {
+    const isZero = !/[1-9]/.test(number(end, metric));
+    return isZero
+      ? end.toLocaleString("en", { maximumSignificantDigits: 1 }).replace("-", "−")
+      : number(end, metric);
+  });
+  return `[${shown.join(", ")}]`;
+}
 
 /** A and B, with their names as titles. @param {{ a: string, b: string }} names */
 export const sideHeads = ({ a, b }) => [h("span", { title: a }, "A"), h("span", { title: b }, "B")];
@@ -46,14 +59,22 @@ export const imageRow = ({ image, a, b, scores, exchanges }, metric) => ({
   ...(scores[metric] ?? { a: null, b: null, difference: null }),
 });
 
-/** @param {Child[]} heads Of A, B, the difference, and both captions. @param {() => string} metric @param {(row: ImageRow) => string} placeOf @param {string[]} [sides] Before captions, where no head stands above them. @returns {Column<ImageRow>[]} */
+/** @param {Child[]} heads Of A, B, the difference, and both captions. @param {() => string} metric @param {(row: ImageRow) => string} placeOf @param {string[]} [sides] Before captions, where no head stands above them. @param {string | null} [pictures] The dataset whose pictures are shown. @returns {Column<ImageRow>[]} */
 export const imageColumns = (
   [a, b, difference, captionA, captionB],
   metric,
   placeOf,
   [sideA, sideB] = ["A", "B"],
+  pictures = null,
 ) => [
-  { head: "Image", kind: "name", cell: (row) => h("a.main", { href: placeOf(row) }, row.image) },
+  {
+    head: "Image",
+    kind: "name",
+    cell: (row) => [
+      pictures && thumbnail(pictures, row.image),
+      h("a.main", { href: placeOf(row) }, row.image),
+    ],
+  },
   { head: a, kind: "number", cell: (row) => number(row.a, metric()) },
   { head: b, kind: "number", cell: (row) => number(row.b, metric()) },
   {

@@ -2,7 +2,7 @@
 
 import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
-import { computed } from "../../core/signals.js";
+import { computed, unread } from "../../core/signals.js";
 import { change, go, place, query } from "../../core/urls.js";
 import { bounds } from "../../parts/bounds.js";
 import { byUsualOrder, titleOf } from "../../parts/metrics.js";
@@ -14,6 +14,7 @@ import { countExchanges } from "../../parts/words.js";
 import { extent, finite, median } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 import { choice, metricChoice, searchField } from "../choice.js";
+import { hasPictures, versioned } from "../pictures.js";
 import { imageColumns, imageRow, sideHeads } from "./differences.js";
 
 /** @typedef {import("../../parts/bounds.js").Span} Span */
@@ -23,6 +24,8 @@ import { imageColumns, imageRow, sideHeads } from "./differences.js";
 const MOST = 10_000;
 const MOST_WORDS = 10;
 const ROW_HEIGHT = { wide: 52, narrow: 124 };
+const PICTURED_HEIGHT = { wide: 104, narrow: 190 };
+const PHONE = matchMedia("(max-width: 640px)");
 const GROUPS = [
   ["", "All"],
   ["a", "Only A good"],
@@ -52,6 +55,9 @@ export function images(run, { a, b, names, specs }) {
   const found = resource(() =>
     place("/v1/comparisons", run.id, "images", { metric: metric.value, sort: sort.value, limit: MOST }),
   );
+  const kept = resource(() => place("/v1/datasets", versioned(run.dataset)));
+  const pictures = () =>
+    kept.answer.value && hasPictures(kept.answer.value, run.dataset.split) ? versioned(run.dataset) : null;
   const rows = computed(() => {
     const { items = [], metric = "" } = found.answer.value ?? {};
     return /** @type {Schemas["Moved"][]} */ (items).map((each) => imageRow(each, metric));
@@ -87,6 +93,7 @@ export function images(run, { a, b, names, specs }) {
     h("h2", "Images by ", () => titleOf(metric.value)),
     metricChoice("Metric", () => known, byMetric),
     following(found, () => [
+      words(run.id, metric, () => (isNarrowed() ? shown.value : null)),
       h(
         "div.beside",
         () =>
@@ -94,7 +101,9 @@ export function images(run, { a, b, names, specs }) {
             go(imagePlace(a, image, { with: b })),
           ),
         h(
-          "div",
+          "details.filters",
+          { open: !PHONE.matches },
+          h("summary.on-phone", "Filters and order"),
           choice(
             "Group",
             () => GROUPS.map(([key, text]) => [key, [text, () => ` (${count(part(key).length)})`]]),
@@ -107,7 +116,6 @@ export function images(run, { a, b, names, specs }) {
           choice("Order", () => ORDERS.map(([key, text]) => [key, text]), order),
           fields(() => extent(scores.value), chosen),
           h("div.bar", searchField("Search", "words or an image", search)),
-          words(run.id, metric, () => (isNarrowed() ? shown.value : null)),
         ),
       ),
       h(
@@ -123,16 +131,22 @@ export function images(run, { a, b, names, specs }) {
             "All images",
           ),
       ),
-      table(shown, {
-        name: "List of images",
-        keyOf: ({ image }) => image,
-        columns: imageColumns(
-          [...sideHeads(names.value), ...["A − B", "A's caption", "B's caption"]],
-          () => metric.value,
-          placeOf,
+      () =>
+        (kept.answer.value || kept.refused.value) &&
+        unread(() =>
+          table(shown, {
+            name: "List of images",
+            keyOf: ({ image }) => image,
+            columns: imageColumns(
+              [...sideHeads(names.value), ...["A − B", "A's caption", "B's caption"]],
+              () => metric.value,
+              placeOf,
+              ["A", "B"],
+              pictures(),
+            ),
+            window: { what: "images", rowHeight: pictures() ? PICTURED_HEIGHT : ROW_HEIGHT },
+          }),
         ),
-        window: { what: "images", rowHeight: ROW_HEIGHT },
-      }),
     ]),
   );
 }
@@ -193,22 +207,26 @@ function words(id, metric, part) {
       ? countExchanges(
           chosen.map(({ exchanges }) => exchanges),
           MOST_WORDS,
-        )
-      : (found.answer.value?.items ?? []).map((/** @type {any} */ each) => [each.a, each.b, each.images]);
-    return (
+        ).map(([a, b, images]) => ({ a, b, images }))
+      : /** @type {Schemas["WordExchange"][]} */ (found.answer.value?.items ?? []);
+    return h(
+      "div.exchanged",
       pairs.length > 0 && [
         h("h3", "A's word in the place of B's word"),
         h(
           "p",
-          pairs.map((/** @type {[string, string, number]} */ [a, b, images]) => [
+          byImages(pairs).map(({ a, b, images }) => [
             h("span.label", h("bdi", a), " for ", h("bdi", b), ` ${count(images)}`),
             " ",
           ]),
         ),
-      ]
+      ],
     );
   };
 }
+
+/** The most frequent ones first. @template {{ images: number }} Exchange @param {Exchange[]} items */
+export const byImages = (items) => items.toSorted((one, other) => other.images - one.images);
 
 /** @param {Row} row @param {string} text */
 const holds = ({ image, captions }, text) =>

@@ -153,6 +153,7 @@ function evidence(item, { found, item: other, name }, metric) {
           images.answer.value?.items.map((/** @type {Moved} */ moved, /** @type {number} */ at) =>
             fallenImage(
               moved,
+              [`step ${count(item.step)}`, name],
               imagePlace(item.id, moved.image, { ...list(), at: String(at + 1) }),
               metric,
               hasPictures(kept.answer.value, split) ? dataset : null,
@@ -180,8 +181,8 @@ const wordList = (items, name) =>
       )
     : h("p.quiet", `No word stands in the place of a word of ${name} more often than the reverse.`);
 
-/** @param {Moved} moved @param {string} url @param {string} metric @param {string | null} dataset Of which pictures are shown. */
-const fallenImage = ({ image, a, b, scores }, url, metric, dataset) =>
+/** @param {Moved} moved @param {[string, string]} names Of the two checkpoints. @param {string} url @param {string} metric @param {string | null} dataset Of which pictures are shown. */
+const fallenImage = ({ image, a, b, scores }, names, url, metric, dataset) =>
   h(
     "li",
     { class: ["caption", !dataset && "wordy"] },
@@ -189,7 +190,9 @@ const fallenImage = ({ image, a, b, scores }, url, metric, dataset) =>
     h(
       "div",
       h("a", { href: url }, image),
+      h("span.sub", h("bdi", names[0])),
       h("div.say", h("bdi", differing(a, b))),
+      h("span.sub", h("bdi", names[1])),
       h("div.say.quiet", h("bdi", differing(b, a))),
     ),
     h("span.number", signed(scores[metric]?.difference, metric)),
