@@ -10,7 +10,7 @@ import { onEnd, signal } from "./signals.js";
 const STREAM = "/v1/events";
 const NAME = "prescore-events";
 const PAUSE = 3_000; // milliseconds until a stream that was refused is asked for again
-const MOST_WAIT = 200; // milliseconds that the first view waits for the stream
+const MOST_WAIT = 500; // milliseconds that the first view waits for the stream
 const channel = new BroadcastChannel(NAME);
 
 /** Whether changes are heard of: by this tab, or by another that tells this one. */
