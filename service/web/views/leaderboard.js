@@ -12,12 +12,11 @@ import { viewHead } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
 import { comparePlace, splitTabs } from "../parts/places.js";
-import { leaderboardSentence } from "../parts/sentences.js";
+import { attentionByEvaluation, leaderboardSentence } from "../parts/sentences.js";
 import { allAnswered, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { boardColumns, referencesOf, rowTone } from "./boards/columns.js";
 import { csvChip } from "./downloads.js";
-import { collapsedOf } from "./trainings.js";
 
 /** @typedef {import("./boards/columns.js").BoardRow} Row */
 /** @typedef {import("./boards/columns.js").Board} Board */
@@ -53,7 +52,7 @@ export function leaderboard(name, split) {
   );
   const labels = resource(() => place("/v1/labels", { dataset }));
   const attention = resource(() => ATTENTION);
-  const collapsed = computed(() => collapsedOf(attention.answer.value?.items ?? []));
+  const collapsed = computed(() => attentionByEvaluation(attention.answer.value?.items ?? []).collapsed);
   const { isOlder, refresh } = newerScores(board, attention.refresh);
   const selection = compared(() => board.items.value);
   const metrics = computed(() =>
