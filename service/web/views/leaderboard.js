@@ -17,7 +17,6 @@ import { allAnswered, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { boardColumns, referencesOf, rowTone } from "./boards/columns.js";
 import { csvChip } from "./downloads.js";
-import { collapsedOf } from "./trainings.js";
 
 /** @typedef {import("./boards/columns.js").BoardRow} Row */
 /** @typedef {import("./boards/columns.js").Board} Board */
@@ -259,3 +258,7 @@ function otherSignatures(others) {
   ]);
   return links.length > 0 && h("p.quiet", "Computed otherwise, and not comparable with these:", links);
 }
+
+/** The evaluations of which the service told lately that most images have one caption. @param {Schemas["AttentionItem"][]} items */
+const collapsedOf = (items) =>
+  new Set(items.filter(({ kind }) => kind === "collapsed").map(({ evaluation }) => evaluation));
