@@ -12,7 +12,7 @@ import { viewHead } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
 import { comparePlace, splitTabs } from "../parts/places.js";
-import { leaderboardSentence } from "../parts/sentences.js";
+import { attentionByEvaluation, leaderboardSentence } from "../parts/sentences.js";
 import { allAnswered, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { boardColumns, referencesOf, rowTone } from "./boards/columns.js";
@@ -52,7 +52,7 @@ export function leaderboard(name, split) {
   );
   const labels = resource(() => place("/v1/labels", { dataset }));
   const attention = resource(() => ATTENTION);
-  const collapsed = computed(() => collapsedOf(attention.answer.value?.items ?? []));
+  const collapsed = computed(() => attentionByEvaluation(attention.answer.value?.items ?? []).collapsed);
   const { isOlder, refresh } = newerScores(board, attention.refresh);
   const selection = compared(() => board.items.value);
   const metrics = computed(() =>
@@ -258,7 +258,3 @@ function otherSignatures(others) {
   ]);
   return links.length > 0 && h("p.quiet", "Computed otherwise, and not comparable with these:", links);
 }
-
-/** The evaluations of which the service told lately that most images have one caption. @param {Schemas["AttentionItem"][]} items */
-const collapsedOf = (items) =>
-  new Set(items.filter(({ kind }) => kind === "collapsed").map(({ evaluation }) => evaluation));
