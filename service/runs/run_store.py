@@ -20,7 +20,7 @@ from prescore.models.identifiers import RUN_ID
 from prescore.models.learned import Learned
 from prescore.models.runs import ENDED, DatasetPinned, Oddity, Progress, Run
 from service.access import audit
-from service.contract.api.field_types import moment
+from service.contract.api.field_types import moment, moment_or_none
 from service.contract.askers import LOCAL
 from service.contract.errors import NotFound
 from service.contract.plan import prices
@@ -331,6 +331,7 @@ def build_task(row: Mapping[str, Any], now: float) -> answers.RunTask:
         attempts=row["attempt"],
         attempts_allowed=_count_allowed_attempts(row),
         retry_at=moment(row["ready_at"]) if _is_retried(row) else None,
+        started_at=moment_or_none(row["started_at"]),
         seconds=seconds,
         seconds_left=_estimate_seconds_left(row, now),
         cached=row["cached"],

@@ -40,7 +40,7 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         *(
             f"{at}/tasks/*/{field}"  # tasks tell when they are tried again, and how long they take
             for at in ("/body", "/body/items/*")
-            for field in ("attempts_allowed", "retry_at", "seconds_left")
+            for field in ("attempts_allowed", "retry_at", "seconds_left", "started_at")
         ),
     ),
     # Captions are held against the words of their references.

@@ -326,7 +326,7 @@ export function leaderboardSentence(board, collapsed = new Set()) {
     repeating > 0 &&
       `${plural(repeating, "system")} ${repeating === 1 ? "says" : "say"} one caption for most images.`,
     typeof board.detectable === "number" &&
-      `On these images, a real difference of ${number(board.detectable, metric)} is found 4 times in 5.`,
+      `A real difference of ${number(board.detectable, metric)} from the first is found 4 times in 5 (the median of the rows).`,
     preferred.length > 0 && `${listed(preferred)}.`,
   ];
   if (board.items.length === 1)
@@ -511,7 +511,7 @@ function latestBeside({ step, scores }, { beside }, metric, others) {
   const other = others.find(({ run }) => run === beside?.labels.run);
   const rival = other?.steps.find((each) => each.step === step)?.scores[metric];
   if (!other || typeof rival?.value !== "number" || typeof scores[metric]?.value !== "number") return null;
-  return `At step ${count(step)} it has ${number(scores[metric].value, metric)}, ${isolated(other.run)} ${number(rival.value, metric)}.`;
+  return `At step ${count(step)} it has ${scored(scores[metric], metric)}, ${isolated(other.run)} ${scored(rival, metric)}.`;
 }
 
 /** @template {Evaluation & { step: number }} Step @param {string} metric @param {Step[]} steps */
@@ -550,7 +550,9 @@ export function trainingsSentence({ items, attention }) {
   const repeating = items.flatMap(({ run, steps }) => {
     const done = steps.filter(({ status }) => status === "succeeded");
     const since = done[done.findLastIndex(({ evaluation }) => !collapsed.has(evaluation)) + 1];
-    return since ? [`${isolated(run)} says one caption for most images since step ${count(since.step)}`] : [];
+    return since
+      ? [`${isolated(run)} has said one caption for most images since step ${count(since.step)}`]
+      : [];
   });
   const best = first?.best
     ? `${first.run} has the checkpoint with the best ${titleOf(first.metric)}: ${number(first.best.value, first.metric)} at step ${count(first.best.step)}.`

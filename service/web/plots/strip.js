@@ -43,7 +43,7 @@ export function strip(tokens, name) {
     h("p.quiet.spoken", () =>
       shown.value
         ? describe(shown.value)
-        : `The model would have begun with ${many || "none"} of its ${count(tokens.length)} words itself; ${count(hits)} ${hits === 1 ? "is its first choice" : "are its first choices"}.`,
+        : `The model itself would have begun with ${many || "none"} of the ${count(tokens.length)} words of this reference; ${count(hits)} of them ${hits === 1 ? "is" : "are"} the model's first choice.`,
     ),
   );
 }
@@ -117,7 +117,7 @@ export function legend() {
     ),
     h(
       "li",
-      "Tall bar: the model gave the word a low probability. Bracket: the words that it would have begun with itself, as a share prefix0. Green line: each first choice, which filter0 counts. The end counts as a word.",
+      "Tall bar: the model gave the word a low probability. Bracket: the words that the model itself would have begun with (prefix0 is their share). Green line: a first choice of the model (filter0 counts them). The end counts as a word.",
     ),
   );
 }

@@ -62,7 +62,7 @@ function described({ encoder, size, inputs, places }) {
     grid: `a grid of ${places} vectors`,
     regions: `up to ${places} regions`,
   };
-  return `${encoder.name}: ${vectors[inputs] ?? inputs} of ${count(size)} numbers an image`;
+  return `${encoder.name}: ${vectors[inputs] ?? inputs} of ${count(size)} numbers for each image`;
 }
 
 const WAYS = [

@@ -40,8 +40,7 @@ export function evaluation(id) {
   const isOpen = computed(() => isThere.value && run().finished_at === null);
   const workers = resource(() => (isOpen.value ? "/v1/workers" : null));
   const seconds = clock(workers.refresh);
-  const readAt = computed(() => (found.answer.value, Date.now()));
-  const age = () => (seconds.value, (Date.now() - readAt.value) / 1000);
+  const now = () => (seconds.value, Date.now());
   const boardUrl = computed(() => (isThere.value ? boardPlace(run()) : null));
   const board = resource(() => boardUrl.value);
   const isRanked = () =>
@@ -93,7 +92,7 @@ export function evaluation(id) {
             () => hasFailed.value && judged(),
             section("Scores", scores(run)),
             () => !hasFailed.value && judged(),
-            section("Tasks", () => allTasks(run(), age)),
+            section("Tasks", () => allTasks(run(), now)),
             byApi(id),
           ),
       ),

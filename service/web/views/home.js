@@ -241,8 +241,13 @@ function latestTable(latest) {
       },
       { head: "Dataset", cell: ({ dataset }) => splitLink(dataset) },
       { head: "State", phone: "below", cell: state },
-      { head: metricName("cider_d"), kind: "number", phone: "value", cell: (run) => score(run, "cider_d") },
-      { head: metricName("meteor"), kind: "number", cell: (run) => score(run, "meteor") },
+      {
+        head: [metricName("cider_d"), " ± 95 %"],
+        kind: "number",
+        phone: "value",
+        cell: (run) => score(run, "cider_d"),
+      },
+      { head: [metricName("meteor"), " ± 95 %"], kind: "number", cell: (run) => score(run, "meteor") },
       { head: "Submitted", kind: "quiet narrow", cell: ({ created_at }) => ago(created_at) },
     ],
   });

@@ -178,8 +178,12 @@ function scrubber(steps, at, { dataset, labels }) {
         "aria-valuetext": () => `step ${steps[index.value]?.step ?? "not known"}`,
         oninput: (/** @type {any} */ { target }) => (at.value = steps[Number(target.value)].id),
       }),
-      h("output", () => `${steps[index.value]?.step ?? ""} of`),
+      h(
+        "span",
+        h("output", () => `${steps[index.value]?.step ?? ""}`),
+        " of ",
+        h("a", { href: runPlace(dataset.name, dataset.split, labels.run) }, labels.run),
+      ),
     ),
-    h("a", { href: runPlace(dataset.name, dataset.split, labels.run) }, labels.run),
   ];
 }

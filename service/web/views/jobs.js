@@ -212,16 +212,13 @@ function workerList(workers, all, seconds) {
 const QUEUE = [
   { head: "Queue", kind: "name", cell: ({ name }) => name },
   {
-    head: "Waiting tasks",
+    head: "Waiting",
     kind: "number",
     phone: "value",
-    cell: ({ waiting }) => [
-      count(waiting),
-      h("span.on-phone", waiting === 1 ? " task waits" : " tasks wait"),
-    ],
+    cell: ({ waiting }) => [count(waiting), h("span.on-phone", waiting === 1 ? " waits" : " wait")],
   },
-  { head: "Running tasks", kind: "number", cell: ({ running }) => count(running) },
-  { head: "Tasks of your team", kind: "number", cell: ({ yours }) => count(yours) },
+  { head: "Running", kind: "number", cell: ({ running }) => count(running) },
+  { head: "Of your team", kind: "number", cell: ({ yours }) => count(yours) },
   { head: "Longest wait", kind: "number", cell: ({ oldest_seconds }) => duration(oldest_seconds) },
 ];
 
@@ -232,5 +229,9 @@ const queueList = ({ answer }) =>
     table(
       computed(() => answer.value?.items ?? []),
       { name: "Table of queues", columns: QUEUE, keyOf: ({ name }) => name },
+    ),
+    h(
+      "p.quiet",
+      "Queues count each part of a task: captions of many images, for example, are made in parts.",
     ),
   );

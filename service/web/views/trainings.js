@@ -56,7 +56,7 @@ export function trainingCards(items, attention) {
     h(
       "ul.legend",
       h("li", "Curves of one metric on one split have one scale"),
-      has((step) => fallOfStep(step, told) !== null) && h("li", h("span.swatch.fell"), "worse than expected"),
+      has(({ fall }) => Boolean(fall)) && h("li", h("span.swatch.fell"), "worse than expected"),
       has(({ evaluation }) => told.collapsed.has(evaluation)) &&
         h("li", h("span.swatch.collapsed"), "one caption for most images"),
     ),
@@ -133,7 +133,7 @@ function spark(steps, said, range, told) {
     s("polyline.line", { points: steps.map((_, at) => `${x[at]},${y[at]}`).join(" ") }),
     steps.map((item, at) => {
       const { step, evaluation } = item;
-      const fall = fallOfStep(item, told);
+      const { fall } = item; // by the metric of the curve
       const hasCollapsed = told.collapsed.has(evaluation);
       if (!fall && !hasCollapsed && at < steps.length - 1) return null;
       return s(

@@ -1,5 +1,7 @@
 """Tasks as runs show them: attempts that are left, the time of the next one, and seconds left."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from service.engine import leases
@@ -37,6 +39,12 @@ def _task(**changed):
 def test_seconds_left_follow_from_the_pace_so_far(done, total, started_at, left):
     running = _task(status="running", done=done, total=total, started_at=started_at, attempt=1)
     assert running.seconds_left == left
+
+
+def test_a_task_tells_when_its_attempt_began():
+    began = datetime.fromtimestamp(990.0, UTC)
+    assert _task(status="running", started_at=990.0).started_at == began
+    assert _task(status="waiting").started_at is None
 
 
 @pytest.mark.parametrize(

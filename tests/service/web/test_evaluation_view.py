@@ -232,7 +232,8 @@ def test_times_of_what_runs_are_told_and_pass(window, service, evaluated):
         "name": "captions",
         "status": "running",
         "progress": {"done": 1, "total": 4},
-        "seconds": 20.0,
+        "started_at": "2026-03-01T11:59:40Z",
+        "seconds": 0.032,  # as it was when the run last changed
         "seconds_left": 60.0,
         "cached": False,
     }

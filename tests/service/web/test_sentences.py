@@ -113,7 +113,9 @@ def test_a_leaderboard_tells_what_it_can_show_and_other_metrics_firsts(told):
         items, detectable=0.0204, firsts={"cider_d": "ev_a", "meteor": "ev_b", "spice": "ev_a"}
     )
     (found,) = told("leaderboardSentence", full)
-    shown = "On these images, a real difference of 0.020 is found 4 times in 5."
+    shown = (
+        "A real difference of 0.020 from the first is found 4 times in 5 (the median of the rows)."
+    )
     assert found[1] == f"{shown} METEOR puts b first."
     alone, empty = told("leaderboardSentence", _board(items[:1]), _board([]))
     assert alone == ["a is the only system here: CIDEr-D 0.500 [0.470, 0.530].", ""]
@@ -306,7 +308,8 @@ def test_a_training_tells_how_its_latest_step_is_beside_the_one_that_it_was_behi
     beside, early = {"others": [rival]}, {"others": [rival | {"steps": rival["steps"][:3]}]}
     both, alone, unmeasured = told("trainingSentence", given | beside, given, given | early)
     best = "Its best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
-    assert both[1] == f"At step 4 it has 4.300, merge-64 4.500. {best}"
+    own, other = "4.300 [4.200, 4.400]", "4.500 [4.400, 4.600]"
+    assert both[1] == f"At step 4 it has {own}, merge-64 {other}. {best}"
     assert alone[1] == unmeasured[1] == best
 
 
@@ -556,7 +559,7 @@ def test_training_runs_tell_one_that_says_one_caption_and_falls_in_other_metrics
     told_of = [*repeated, {"kind": "fall", "evaluation": "b2", "fall": fall}]
     (found,) = told("trainingsSentence", {"items": [repeating, ahead], "attention": told_of})
     assert found == [
-        "r says one caption for most images since step 2.",
+        "r has said one caption for most images since step 2.",
         (
             "b has the checkpoint with the best CIDEr-D: 4.400 at step 2. "
             "b at step 2 is below its trend in BLEU-3."

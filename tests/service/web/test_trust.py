@@ -131,6 +131,7 @@ def test_the_reading_of_a_probe(script):
             [first, row("man", 5, 1.5), row("a", 2.25, 4.25), row("<b>", 6.6, -0.1)],
             [first, row("T = 30", 6, 0.5), row("T = 5", 6.5, 0)],
             [first, row("T = 30", 6.5, 0)],
+            [first, row("random", 2.5, 4)],
             [first, row("woman -> man")],
             [first, { ...row("woman -> man"),
                 reason: "no first caption has the word 'woman'" }],
@@ -141,7 +142,8 @@ def test_the_reading_of_a_probe(script):
     """) == [
         ": “a” lowers CIDEr-D from 6.500 by 4.250",
         ": “Words in fewer than 30 captions” lowers CIDEr-D from 6.500 by 0.500",
-        ": costs nothing",
+        ": no loss in CIDEr-D",
+        ": it lowers CIDEr-D from 6.500 by 4.000",
         ": CIDEr-D 6.500",
         ": not measured: no first caption has the word 'woman'",
         ": CIDEr-D 6.400",

@@ -53,8 +53,12 @@ class RunTask(Answer, needs=("name", "status")):
         description="Time from which a task whose last attempt ended badly is tried again, by the "
         "next free worker; null for all others."
     )
+    started_at: Timestamp | None = Field(
+        description="Time at which the last attempt began; null before the first one."
+    )
     seconds: float | None = Field(
-        description="Seconds of the last attempt; null before the first one."
+        description="Seconds of the last attempt, while it runs of when the run last changed; null "
+        "before the first one."
     )
     seconds_left: float | None = Field(
         description="While it runs, an estimate from its progress and the seconds so far, of when "

@@ -200,6 +200,9 @@ export const rowTone = (of) => (/** @type {BoardRow} */ row) => {
   return row.tied_with_first || (row.tied && isFirst(row, of)) ? "tied" : null;
 };
 
+/** A p-value with the digits that 256 resamples carry. @param {number | null} p */
+const coarse = (p) => (typeof p === "number" && p < 0.01 ? "p\u00a0<\u00a0.01" : probability(p));
+
 /** @param {BoardRow} row @param {Board} of */
 function against(row, of) {
   if (row.reference) return referenceAgainst(row, of);
@@ -207,9 +210,9 @@ function against(row, of) {
   const { against_first: first, tied_with_first } = row;
   const metric = of.metric.value;
   const title = first
-    ? `${signed(first.difference, metric)} ${interval(first.interval, metric)}, ${probability(first.p)}, by a t-test on 256 resamples of the images; a comparison exchanges captions in 10,000 trials, and its p may differ a little`
+    ? `${signed(first.difference, metric)} ${interval(first.interval, metric)}, ${coarse(first.p)}, by a t-test on 256 resamples of the images; a comparison exchanges captions in 10,000 trials, and its p may differ a little`
     : "By whether intervals overlap: there is no paired test";
-  const told = first ? `worse, ${probability(first.p)}` : "worse";
+  const told = first ? `worse, ${coarse(first.p)}` : "worse";
   return h("span", { title }, tied_with_first ? "not told apart" : told);
 }
 

@@ -98,7 +98,7 @@ const columnsOf = ({ dataset }, rows, hasForecasts) => [
     phone: "value",
     cell: ({ metric, value, interval: ends, estimate }) => [
       h("strong", number(value, metric)),
-      ends && h("span.on-phone.quiet", ` ±${number((Number(ends[1]) - Number(ends[0])) / 2, metric)}`),
+      ends && h("span.on-phone.quiet", ` ${interval(ends, metric)}`),
       estimate && h("span.sub", `of ${estimate.images} of ${estimate.of} images`),
     ],
   },

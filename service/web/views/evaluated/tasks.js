@@ -10,13 +10,13 @@ import { attemptOf, shareOf } from "../tasks.js";
 
 /** @typedef {Schemas["RunTask"]} Task */
 
-/** Folded when there is nothing to wait for or to mend. @param {Evaluation} run @param {() => number} age Seconds since it was read. */
-export function allTasks({ tasks: list, status }, age) {
-  if (status === "succeeded") return folded(`${plural(list.length, "task")}, all done`, tasks(list, age));
+/** Folded when there is nothing to wait for or to mend. @param {Evaluation} run @param {() => number} now In milliseconds. */
+export function allTasks({ tasks: list, status }, now) {
+  if (status === "succeeded") return folded(`${plural(list.length, "task")}, all done`, tasks(list, now));
   const skipped = list.filter(({ error }) => isSkipped(error));
   const others = list.filter(({ error }) => !isSkipped(error));
   return [
-    tasks(others, age),
+    tasks(others, now),
     skipped.length > 0 &&
       folded(
         `${plural(skipped.length, "task")} did not run, since ${skipped.length === 1 ? "it needs" : "they need"} one that failed`,
@@ -25,8 +25,8 @@ export function allTasks({ tasks: list, status }, age) {
   ];
 }
 
-/** @param {readonly Task[]} list @param {() => number} age */
-const tasks = (list, age) =>
+/** @param {readonly Task[]} list @param {() => number} now */
+const tasks = (list, now) =>
   table(list, {
     name: "Table of tasks",
     columns: [
@@ -45,14 +45,14 @@ const tasks = (list, age) =>
         phone: "below",
         cell: (task) => [progress(task), h("span.sub", toldOf(task, list))],
       },
-      { head: "Time", kind: "number", cell: (task) => duration(lasted(task, age())) },
+      { head: "Time", kind: "number", cell: (task) => duration(lasted(task, now())) },
       { head: "Attempts", kind: "number", cell: ({ attempts }) => attempts },
     ],
   });
 
-/** Seconds of its attempt, so far if it runs. @param {Task} task @param {number} age */
-const lasted = ({ status, seconds }, age) =>
-  seconds !== null && status === "running" ? seconds + age : seconds;
+/** Seconds of its attempt, so far if it runs. @param {Task} task @param {number} now */
+const lasted = ({ status, seconds, started_at }, now) =>
+  started_at && status === "running" ? (now - new Date(started_at).valueOf()) / 1000 : seconds;
 
 /** Whether it was not tried, since a task that it needs failed. @param {Task["error"]} error */
 const isSkipped = (error) => error?.code === "needs_failed";

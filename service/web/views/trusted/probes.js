@@ -25,6 +25,7 @@ const ROWS = /** @type {Record<string, string>} */ ({
   "R1 unchanged": "People's captions as they are",
   "single sentence": "One caption for all images",
   "single sentence, as RvR": "One caption, against the references of people's captions",
+  random: "Words replaced at random",
 });
 
 /** @param {Schemas["Probes"]} run @param {{ value: string }} target */
@@ -49,8 +50,8 @@ export function reading(rows, metric) {
   if (drop === -Infinity)
     return `: ${rows.some(({ reason }) => reason) ? notMeasured(rows) : `${title} ${number(of, metric)}`}`;
   return isShown(drop)
-    ? `: “${nameOfRow(worst)}” lowers ${title} from ${number(of, metric)} by ${number(drop, metric)}`
-    : ": costs nothing";
+    ? `: ${worst.name in ROWS ? "it" : `“${nameOfRow(worst)}”`} lowers ${title} from ${number(of, metric)} by ${number(drop, metric)}`
+    : `: no loss in ${title}`;
 }
 
 /** That a probe has no score, and why. @param {Row[]} rows */
@@ -70,7 +71,7 @@ const HEALTH = [
   [
     "constant_of_human",
     "One caption as a share of people's",
-    "The score of one caption for all images as a share of people's: the higher, the less the metric tells.",
+    "The score of one caption for all images, against as many references as each of people's captions has, as a share of people's: the higher, the less the metric tells.",
   ],
   [
     "rare_of_human",
@@ -78,6 +79,9 @@ const HEALTH = [
     "The share of people's score that is lost when rare words are unknown.",
   ],
 ];
+
+const SHARE_NOTE =
+  "“One caption” has all references. Its share of people's is lower than the two scores tell, since there it has one reference fewer, as people's captions have: the one that is held against the others.";
 
 /** @param {Record<string, Health>} health @param {string} target */
 function healthTable(health, target) {
@@ -102,6 +106,7 @@ function healthTable(health, target) {
   return [
     h("p.quiet.on-phone", `Beside each metric: ${told}.`),
     table(rows, { name: "Health of metrics", columns: filled(columns, rows) }),
+    rows.some(([, each]) => each.constant_of_human !== null) && h("p.quiet", SHARE_NOTE),
   ];
 }
 
