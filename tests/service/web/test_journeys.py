@@ -105,7 +105,8 @@ def test_a_failed_evaluation_says_why(window, service):
         window.open(f"/ui/evaluations/{failed}")
     assert run["status"] == "failed"
     window.page.wait_for_selector("dd .badge.failed")
-    assert run["error"]["detail"] in window.page.inner_text("p.lead")
+    told = run["error"]["detail"]
+    assert f"{told[0].upper()}{told[1:]}" in window.page.inner_text("p.lead")
     window.open("/ui/now")
     window.page.wait_for_selector(f"section[aria-label='Recent failures'] a[href$='/{failed}']")
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Generic, Literal
 
 from pydantic import Field
 
-from prescore.models.base import Answer, Brief, Item, OpenEnum, PageOf
+from prescore.models.base import Answer, Brief, Item, OpenEnum, PageOf, TupleOf
 from prescore.models.identifiers import Digest, EvaluationId, Timestamp
 from prescore.models.runs import DatasetPinned
 from prescore.models.tables import split_interval
@@ -81,7 +81,7 @@ class Standing(Scored, needs=("rank",)):
         description="Number of other evaluations with this score and the same checkpoint, or of "
         "captions: they share the row of the one that was submitted first."
     )
-    equal_ones: list[EvaluationId] = Field(
+    equal_ones: TupleOf[EvaluationId] = Field(
         description="The first 20 of these, the first submitted first."
     )
 
