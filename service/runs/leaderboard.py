@@ -232,7 +232,7 @@ def _find_equal(
     age = score_rows.c.created_at, score_rows.c.run_id
     for these in in_batches(equal):
         alike = (
-            _listed(connection, found, asked)
+            _listed(connection, found, asked, by_board=False)
             .where(score_rows.c.same.in_(these))
             .add_columns(
                 sa.func.row_number().over(partition_by=score_rows.c.same, order_by=age).label("at"),
@@ -328,10 +328,15 @@ def check_direction(metric: str, parameter: str = "metric") -> None:
         )
 
 
-def _listed(connection: Connection, found: BoardMatch, asked: BoardQuery) -> sa.Select[Any]:
-    """The board's scores that are listed."""
+def _listed(
+    connection: Connection, found: BoardMatch, asked: BoardQuery, *, by_board: bool = True
+) -> sa.Select[Any]:
+    """The board's scores that are listed. Not `by_board`: found by another index than the board's,
+    of a condition that leaves few.
+    """
     query = sa.select(*(score_rows.c[name] for name in _SHOWN))
-    query = query.where(score_rows.c.board_id == found.board, score_rows.c.listed)
+    board = score_rows.c.board_id if by_board else score_rows.c.board_id + 0
+    query = query.where(board == found.board, score_rows.c.listed)
     if not asked.labels:
         return query
     return query.join(labels, labels.c.run_id == score_rows.c.run_id).where(

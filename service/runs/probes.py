@@ -156,27 +156,28 @@ def _find_constant_caption(probed: Iterable[Sequence[TaskRow]]) -> str | None:
 
 def _read_latest_tasks(connection: Connection, dataset: PinnedSplit) -> Iterator[list[Any]]:
     """The tasks of the latest usual probes of each metric, the latest first."""
-    snapshots = sa.select(runs.c.snapshot).where(runs.c.id.in_(_select_latest(dataset)))
+    latest = _find_latest(connection, dataset)
+    snapshots = sa.select(runs.c.snapshot).where(runs.c.id.in_(latest))
     latest_first = snapshots.order_by(runs.c.finished_at.desc(), runs.c.id)
     for snapshot in connection.execute(latest_first).scalars():
         yield [] if snapshot is None else summaries.unpack_json(snapshot)
 
 
-def _select_latest(dataset: PinnedSplit) -> sa.Select[Any]:
-    """The ids of the latest usual probes of each metric: few, however many others there are."""
-    latest = sa.func.row_number().over(
-        partition_by=labels.c.name, order_by=(runs.c.finished_at.desc(), runs.c.id)
-    )
-    usual = (
-        sa.select(runs.c.id, latest.label("place"))
+def _find_latest(connection: Connection, dataset: PinnedSplit) -> list[str]:
+    """Find the latest usual probes of each metric: few, however many others there are."""
+    query = (
+        sa.select(runs.c.id, labels.c.name)
         .join(labels, labels.c.run_id == runs.c.id)
         .where(
             runs.c.kind == KIND.name, run_store.match_split(dataset), runs.c.status == "succeeded"
         )
         .where(labels.c.value == _USUAL, labels.c.name.startswith(_PROBED))
-        .subquery()
+        .order_by(runs.c.finished_at.desc())
     )
-    return sa.select(usual.c.id).where(usual.c.place == 1).distinct()
+    latest: dict[str, str] = {}
+    for row in connection.execute(query):
+        latest.setdefault(row.name, row.id)
+    return list(dict.fromkeys(latest.values()))
 
 
 KIND = RunKind(

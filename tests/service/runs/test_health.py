@@ -16,14 +16,14 @@ def _add(records, requests):
 
 def _latest(records):
     with records.reading() as connection:
-        return connection.execute(probes._select_latest(PINNED)).scalars().all()
+        return probes._find_latest(connection, PINNED)
 
 
 def test_of_each_metric_the_latest_usual_probes_count(records):
     asked = [["bleu", "meteor"], ["cider_d"], ["bleu"], ["cider_d"]]
     usual = [ProbesRequest(dataset="d/test", metrics=metrics) for metrics in asked]
     _add(records, [*usual, ProbesRequest(dataset="d/test", probes=["human"])])
-    assert sorted(_latest(records)) == ["pb_0", "pb_2", "pb_3"]
+    assert _latest(records) == ["pb_3", "pb_2", "pb_0"]
 
 
 def test_few_are_looked_at_however_many_there_are(records):
@@ -31,5 +31,5 @@ def test_few_are_looked_at_however_many_there_are(records):
     _add(records, [*usual, *[ProbesRequest(dataset="d/test", tokenizer="none")] * 100])
     with records.reading() as connection, watched(records.engine) as statements:
         assert probes.find_health(connection, PINNED) is None
-    assert len(statements) == 1
+    assert len(statements) == 2
     assert not any("runs.request" in statement.text for statement in statements)
