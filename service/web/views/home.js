@@ -24,7 +24,7 @@ import {
 } from "../parts/sentences.js";
 import { allAnswered, badge, loading, refusalOf, verdictBadge } from "../parts/states.js";
 import { table } from "../parts/table.js";
-import { trainingCards } from "./trainings.js";
+import { ofTrainings, trainingCards } from "./trainings.js";
 
 /** @typedef {Schemas["AttentionItem"]} Attention */
 /** @typedef {Attention & { checkpoints: Attention[] }} Row `checkpoints`: of one training run, of which this is the latest. */
@@ -53,6 +53,7 @@ export function home() {
   const all = [...changing, datasets];
   const items = computed(() => byUse(attention.answer.value?.items ?? []));
   const names = computed(() => distinctNames(items.value.map(namedOf)));
+  const inTrainings = ofTrainings(() => items.value);
   const hasAttention = computed(() => items.value.length > 0);
   const isEmpty = computed(() => latest.answer.value !== null && latest.items.value.length === 0);
   const begin = signal(/** @type {typeof import("./begin.js").firstSteps | null} */ (null));
@@ -85,7 +86,7 @@ export function home() {
         const others = () => [
           () =>
             trainings.answer.value?.items.length > 0 &&
-            section("Training runs", trainingCards(trainings.answer.value.items, items.value)),
+            section("Training runs", trainingCards(trainings.answer.value.items, inTrainings.value)),
           () => !isEmpty.value && section("Latest evaluations", latestTable(latest)),
           () => !isEmpty.value && section("Score something", dropPlace()),
           section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),

@@ -2,6 +2,7 @@
 
 import { resource } from "../core/api.js";
 import { h, s } from "../core/dom.js";
+import { computed } from "../core/signals.js";
 import { onChange } from "../core/live.js";
 import { place } from "../core/urls.js";
 import { view } from "../parts/layout.js";
@@ -21,7 +22,7 @@ export function trainings(name, split) {
   const dataset = `${name}/${split}`;
   const found = resource(() => place("/v1/trainings", { dataset, limit: MOST }));
   const attention = resource(() => place("/v1/attention", { limit: MOST }));
-  const told = () => attention.answer.value?.items ?? [];
+  const told = ofTrainings(() => attention.answer.value?.items ?? []);
   onChange(() => [found, attention].forEach(({ refresh }) => refresh()), "evaluation");
   const items = () => found.answer.value?.items ?? [];
   const none = `No evaluation on ${dataset} has the labels run and step. Submit checkpoints with --label run=NAME --label step=NUMBER.`;
@@ -30,15 +31,25 @@ export function trainings(name, split) {
       title: `Training runs of ${dataset}`,
       name: "Training runs",
       crumbs: () => [...splitCrumbs({ name, split }), ["training runs"]],
-      sentence: () => found.answer.value && trainingsSentence({ items: items(), attention: told() }),
+      sentence: () => found.answer.value && trainingsSentence({ items: items(), attention: told.value }),
       tabs: splitTabs(name, split),
       needs: [found, attention],
     },
-    () => () => (items().length ? trainingCards(items(), told()) : h("p.quiet", none)),
+    () => () => (items().length ? trainingCards(items(), told.value) : h("p.quiet", none)),
   );
 }
 
 /** @typedef {import("../parts/sentences.js").Attention} Attention */
+
+/**
+ * What needs attention in trainings: the same value as long as it is equal, so that cards are not drawn anew.
+ *
+ * @param {() => Schemas["AttentionItem"][]} itemsOf
+ */
+export function ofTrainings(itemsOf) {
+  const text = computed(() => JSON.stringify(itemsOf().filter(({ labels }) => labels.run)));
+  return computed(() => /** @type {Schemas["AttentionItem"][]} */ (JSON.parse(text.value)));
+}
 
 /** By its card's metric, or else by another. @param {TrainingRun["steps"][number]} step @param {Attention} told */
 const fallOfStep = ({ fall, evaluation }, { falls }) => fall ?? falls.get(evaluation) ?? null;

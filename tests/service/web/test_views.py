@@ -66,7 +66,7 @@ def test_a_training_is_scrubbed_through(window, service, training):
     before = [each.get_attribute("aria-label") for each in page.locator(ranks).all()]
     slider.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_selector("output:has-text('2 of')")
+    page.wait_for_selector("output:text-is('2')")
     assert f"under={training[1]}" in page.url
     page.wait_for_selector(f".said a[href$='/{training[1]}']")  # its caption stands there too
     told = read_answer(service, f"/v1/evaluations/{training[1]}/tokens/0.jpg")["captions"][0][
