@@ -93,7 +93,9 @@ def _measure(browser, fleet: Fleet) -> None:
             first.append(page.evaluate(WATCH, "main tbody a.main"))
             page.wait_for_selector("[data-live=true]")
             sizes.append((len(files.all), files.packed))
-            following.append(page.evaluate(FOLLOW, ["/ui/now", "[aria-label='Task queues'] tbody tr"]))
+            following.append(
+                page.evaluate(FOLLOW, ["/ui/now", "[aria-label='Task queues'] tbody tr"])
+            )
         with browser.new_context() as context:
             page = context.new_page()
             page.goto(fleet.url + BOARD)
