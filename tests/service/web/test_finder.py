@@ -159,6 +159,7 @@ def test_keys_in_a_row_are_one_question_and_older_ones_are_given_up(window, answ
     assert asked == []
     with page.expect_request("**/v1/search?*"):
         page.clock.run_for(150)
+    page.evaluate("0")  # the request is routed before this is answered
     assert asked == ["tin"]
     page.keyboard.type("y")
     page.keyboard.press("Enter")  # before the answer, which it waits for
