@@ -54,7 +54,7 @@ def _find_reason(looked: RunView) -> AttentionItem | None:
         failed = next((gate for gate in judged if gate.verdict == "failed"), None)
         if verdict == "failed" and failed is not None:
             return _build_item(looked, "gate", gate=_describe_gate(failed))
-    caption = evaluations.find_repeated_caption(looked.tasks, request)
+    caption = evaluations.find_repeated_caption(evaluations.read_decoded(looked.tasks), request)
     if caption is not None:
         return _build_item(looked, "collapsed", caption=caption)
     if row.falls is not None:

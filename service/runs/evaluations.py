@@ -101,8 +101,9 @@ def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001
     row, rows, request = looked.row, looked.tasks, looked.request(StoredEvaluation)
     judged, verdict = verdicts.decide_gates(rows, request)
     shown = verdicts.select_shown_scores(rows, request)
+    decoded = read_decoded(rows)
     odd = (
-        *_odd_captions(rows, request),
+        *_odd_captions(decoded, request),
         *_undecoded(rows),
         *_flat(rows, shown),
         *_unavailable(rows, request),
@@ -110,7 +111,7 @@ def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001
     found = [*looked.common["warnings"], *odd]
     return Evaluation(
         **{**looked.common, "warnings": found},
-        collapsed=find_repeated_caption(rows, request),
+        collapsed=find_repeated_caption(decoded, request),
         checkpoint=row.checkpoint,
         columns=request.columns,
         prompt=request.prompt or request.own_prompt,
@@ -144,26 +145,30 @@ def _narrow(values: Mapping[str, Any] | None, metrics: Container[str]) -> dict[s
     return {name: value for name, value in values.items() if name in metrics}
 
 
-def find_repeated_caption(
-    rows: Sequence[TaskRow], request: StoredEvaluation
-) -> RepeatedCaption | None:
-    """Find the caption that at least half of the images have, sent or decoded."""
-    decoded = (
+def read_decoded(rows: Sequence[TaskRow]) -> list[DecodingSummary]:
+    """Read what is known of captions that were decoded here."""
+    found = (
         results.parse_summary(row, DecodingSummary) for row in rows if row["name"] == "captions"
     )
-    common = request.common or next((one.common for one in decoded if one is not None), None)
+    return [one for one in found if one is not None]
+
+
+def find_repeated_caption(
+    decoded: Sequence[DecodingSummary], request: StoredEvaluation
+) -> RepeatedCaption | None:
+    """Find the caption that at least half of the images have, sent or decoded."""
+    common = request.common or next((one.common for one in decoded), None)
     return None if common is None else RepeatedCaption(**common.model_dump())
 
 
-def _odd_captions(rows: Sequence[TaskRow], request: StoredEvaluation) -> list[Oddity]:
+def _odd_captions(decoded: Sequence[DecodingSummary], request: StoredEvaluation) -> list[Oddity]:
     """Warnings about captions that were decoded here."""
     found = []
-    for row in rows:
-        if row["name"] == "captions" and (one := results.parse_summary(row, DecodingSummary)):
-            found.append(outputs.warn_of_few_captions(one.decoded, one.distinct))
-            if tokenizers.needs_blanks(request.tokenizer):
-                side = "caption", one.unbroken, one.decoded
-                found.append(outputs.warn_of_no_words(request.tokenizer, side))
+    for one in decoded:
+        found.append(outputs.warn_of_few_captions(one.decoded, one.distinct))
+        if tokenizers.needs_blanks(request.tokenizer):
+            side = "caption", one.unbroken, one.decoded
+            found.append(outputs.warn_of_no_words(request.tokenizer, side))
     return [Oddity(**warning) for warning in found if warning]
 
 

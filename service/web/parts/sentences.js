@@ -478,10 +478,10 @@ export function trainingSentence({ run, metric, steps, words = [], others = [] }
   const best = bestStep(metric, steps);
   const done = steps.filter(({ status }) => status === "succeeded");
   const last = done[done.length - 1];
-  const since = done[done.findLastIndex(({ collapsed }) => !collapsed) + 1];
+  const since = collapsedSince(done, ({ collapsed }) => collapsed);
   const collapse =
     last?.collapsed &&
-    `Step ${count(last.step)} says ${repeatedIn(last.collapsed)}${since === last ? "" : `; one caption for at least half of the images since step ${count(since.step)}`}.`;
+    `Step ${count(last.step)} says ${repeatedIn(last.collapsed)}${!since || since === last ? "" : `; one caption for at least half of the images since step ${count(since.step)}`}.`;
   const details = [
     worst && last && last.step > worst.step && latestBeside(last, worst, metric, others),
     best &&
@@ -505,6 +505,9 @@ export function trainingSentence({ run, metric, steps, words = [], others = [] }
     details[2],
   );
 }
+
+/** The first of the last steps, if all of these have collapsed. @template T @param {T[]} steps @param {(step: T) => unknown} hasCollapsed @returns {T | undefined} */
+const collapsedSince = (steps, hasCollapsed) => steps[steps.findLastIndex((step) => !hasCollapsed(step)) + 1];
 
 /** The score of the latest step after a fall, beside that of the training that the fall is behind. @param {Evaluation & { step: number }} last @param {Fall} fall @param {string} metric @param {{ run: string, steps: (Evaluation & { step: number })[] }[]} others */
 function latestBeside({ step, scores }, { beside }, metric, others) {
@@ -549,7 +552,7 @@ export function trainingsSentence({ items, attention }) {
   });
   const repeating = items.flatMap(({ run, steps }) => {
     const done = steps.filter(({ status }) => status === "succeeded");
-    const since = done[done.findLastIndex(({ evaluation }) => !collapsed.has(evaluation)) + 1];
+    const since = collapsedSince(done, ({ evaluation }) => collapsed.has(evaluation));
     return since
       ? [`${isolated(run)} has said one caption for most images since step ${count(since.step)}`]
       : [];
