@@ -229,7 +229,8 @@ untold = sa.Table(
 # found. `caller` is the address that submitted it. At the end, `snapshot` has the tasks as they
 # were, and `event_log` the events: both packed. `may_be_baseline`: an evaluation that succeeded,
 # and whose gates passed or that has none; only such a one is found by a label or as the best.
-# `falls`: those of a checkpoint of a training; null: none.
+# `collapsed`: most images have one caption. `falls`: those of a checkpoint of a training; null:
+# none.
 runs = sa.Table(
     "runs",
     metadata,
@@ -254,6 +255,7 @@ runs = sa.Table(
     sa.Column("caller", sa.String(100), nullable=False, server_default=""),
     sa.Column("note", sa.Text),
     sa.Column("may_be_baseline", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("collapsed", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("falls", sa.Text),
     # Lists, in their order: all of a kind, of a dataset, of a split, with a status.
     sa.Index("ix_runs_kind", "team", "kind", "created_at", "id"),

@@ -39,13 +39,13 @@ class WebPage:
         app.add_route("/ui/{place:path}", self._page, include_in_schema=False)
         app.add_route("/ui", self._page, include_in_schema=False)
 
-    def _entrance(self, request: Request) -> Response:
+    async def _entrance(self, request: Request) -> Response:
         if _HTML.search(request.headers.get("accept", "")):
-            return self._page(request)
+            return await self._page(request)
         about = {"name": self._app.title, "version": self._app.version, **_WHERE}
         return JSONResponse(about, headers={"Vary": "Accept"})
 
-    def _page(self, request: Request) -> Response:
+    async def _page(self, request: Request) -> Response:
         """Send the page: it asks /v1 for its content itself."""
         headers = {
             "Content-Security-Policy": POLICY,
@@ -56,7 +56,7 @@ class WebPage:
         views = (name for pattern, name in self._views if pattern.fullmatch(place))
         return HTMLResponse(self._pages[next(views, _MAIN)], headers=headers)
 
-    def _file(self, request: Request) -> Response:
+    async def _file(self, request: Request) -> Response:
         found = self._files.get(request.path_params["name"])
         if found is None or request.path_params["digest"] != self._digest:
             return PlainTextResponse(

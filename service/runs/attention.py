@@ -7,6 +7,8 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any
 
+from sqlalchemy.engine import Row
+
 from prescore.models.evaluations import Fall, Gate, GateScore
 from prescore.models.overviews import (
     DAYS_LOOKED_AT,
@@ -37,11 +39,18 @@ def list_attention(parts: ServiceParts, limit: int) -> AttentionList:
         .limit(LATEST_LOOKED_AT)
     )
     with parts.records.reading() as connection:
-        rows = [row for row in connection.execute(latest) if row.status in ("succeeded", "failed")]
+        rows = [row for row in connection.execute(latest) if _may_need(row)]
         looked = run_store.load_runs(connection, rows, whole=False)
     looked.sort(key=lambda one: (one.row.finished_at, one.row.id), reverse=True)
     found = (item for one in looked if (item := _find_reason(one)) is not None)
     return AttentionList(items=list(islice(found, limit)))
+
+
+def _may_need(row: Row[Any]) -> bool:
+    """Tell whether an evaluation may need attention: of few, their tasks are read."""
+    if row.status != "succeeded":
+        return bool(row.status == "failed")
+    return row.collapsed or row.falls is not None or not row.may_be_baseline
 
 
 def _find_reason(looked: RunView) -> AttentionItem | None:
@@ -54,7 +63,7 @@ def _find_reason(looked: RunView) -> AttentionItem | None:
         failed = next((gate for gate in judged if gate.verdict == "failed"), None)
         if verdict == "failed" and failed is not None:
             return _build_item(looked, "gate", gate=_describe_gate(failed))
-    caption = evaluations.find_repeated_caption(evaluations.read_decoded(looked.tasks), request)
+    caption = verdicts.find_repeated_caption(verdicts.read_decoded(looked.tasks), request)
     if caption is not None:
         return _build_item(looked, "collapsed", caption=caption)
     if row.falls is not None:

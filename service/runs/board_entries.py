@@ -25,17 +25,21 @@ _RUN = ("id", "kind", "request", *_SPLIT, "checkpoint", "status", "created_at")
 
 
 def enter_scores(connection: Connection, identity: str, rows: Sequence[TaskRow]) -> frozenset[str]:
-    """Enter the scores that an ended evaluation shows, and note whether it may be a baseline;
-    returns the full names of its metrics.
+    """Enter the scores that an ended evaluation shows, and note whether it may be a baseline and
+    whether it has collapsed; returns the full names of its metrics.
     """
     own = sa.select(*(runs.c[name] for name in _RUN)).where(runs.c.id == identity)
     run = connection.execute(own).one()
     if run.kind != _SCORED:
         return frozenset()
     request = StoredEvaluation.model_validate_json(run.request)
-    if verdicts.may_be_baseline(run.status, rows, request):
-        found = runs.update().where(runs.c.id == identity)
-        connection.execute(found.values(may_be_baseline=True))
+    repeated = verdicts.find_repeated_caption(verdicts.read_decoded(rows), request)
+    noted = {
+        "may_be_baseline": verdicts.may_be_baseline(run.status, rows, request),
+        "collapsed": repeated is not None,
+    }
+    if any(noted.values()):
+        connection.execute(runs.update().where(runs.c.id == identity).values(**noted))
     shown = verdicts.select_shown_scores(rows, request)
     known = {} if request.subset else summaries.find_draws(connection, [row["key"] for row in rows])
     enter_shown_scores(connection, run, shown, is_partial=request.subset, draws=known)

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from prescore.models.evaluations import Evaluation, Forecast, NoForecast, RepeatedCaption
+from prescore.models.evaluations import Evaluation, Forecast, NoForecast
 from prescore.models.identifiers import EVALUATION
 from prescore.models.metrics import Score
 from prescore.models.runs import Oddity
@@ -101,7 +101,7 @@ def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001
     row, rows, request = looked.row, looked.tasks, looked.request(StoredEvaluation)
     judged, verdict = verdicts.decide_gates(rows, request)
     shown = verdicts.select_shown_scores(rows, request)
-    decoded = read_decoded(rows)
+    decoded = verdicts.read_decoded(rows)
     odd = (
         *_odd_captions(decoded, request),
         *_undecoded(rows),
@@ -111,7 +111,7 @@ def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001
     found = [*looked.common["warnings"], *odd]
     return Evaluation(
         **{**looked.common, "warnings": found},
-        collapsed=find_repeated_caption(decoded, request),
+        collapsed=verdicts.find_repeated_caption(decoded, request),
         checkpoint=row.checkpoint,
         columns=request.columns,
         prompt=request.prompt or request.own_prompt,
@@ -143,22 +143,6 @@ def _narrow(values: Mapping[str, Any] | None, metrics: Container[str]) -> dict[s
     if values is None:
         return None
     return {name: value for name, value in values.items() if name in metrics}
-
-
-def read_decoded(rows: Sequence[TaskRow]) -> list[DecodingSummary]:
-    """Read what is known of captions that were decoded here."""
-    found = (
-        results.parse_summary(row, DecodingSummary) for row in rows if row["name"] == "captions"
-    )
-    return [one for one in found if one is not None]
-
-
-def find_repeated_caption(
-    decoded: Sequence[DecodingSummary], request: StoredEvaluation
-) -> RepeatedCaption | None:
-    """Find the caption that at least half of the images have, sent or decoded."""
-    common = request.common or next((one.common for one in decoded), None)
-    return None if common is None else RepeatedCaption(**common.model_dump())
 
 
 def _odd_captions(decoded: Sequence[DecodingSummary], request: StoredEvaluation) -> list[Oddity]:

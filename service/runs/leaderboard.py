@@ -5,7 +5,7 @@ A list has scores with one signature; the others are only counted, by signature.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,6 +207,7 @@ def _standings(
         Standing(
             **rank,
             **_scored(row, facts),
+            is_collapsed=row.run_id in facts.collapsed,
             tied_with_first=ranking.is_tied_with_first(first, row, page.known),
             against_first=ranking.compare_with_first(first, row, page.known, sign),
             equal=equal[row.same].many,
@@ -437,6 +438,7 @@ class _EvaluationFacts:
     """Facts beside scores: of their evaluations, by id; and the reason why there are no scores."""
 
     checkpoints: Mapping[str, str | None]
+    collapsed: Collection[str]
     labels: Mapping[str, Mapping[str, str]]
     others: Sequence[BoardScores]  # metrics
     none_because: str | None
@@ -451,17 +453,20 @@ def _facts(
 ) -> _EvaluationFacts:
     identities = [row.run_id for row in rows]
     checkpoints: dict[str, str | None] = {}
+    collapsed: set[str] = set()
     for these in in_batches(identities):
-        own = sa.select(runs.c.id, runs.c.checkpoint).where(runs.c.id.in_(these))
-        checkpoints |= {row.id: row.checkpoint for row in connection.execute(own)}
+        own = sa.select(runs.c.id, runs.c.checkpoint, runs.c.collapsed).where(runs.c.id.in_(these))
+        for row in connection.execute(own):
+            checkpoints[row.id] = row.checkpoint
+            if row.collapsed:
+                collapsed.add(row.id)
     marked = run_store.read_labels(connection, identities)
     others = [
         score_boards.find_scores_beside(connection, other, name, checkpoints)
         for name, other in beside.items()
     ]
-    return _EvaluationFacts(
-        checkpoints, marked, others, score_boards.explain_empty_board(connection, found, asked)
-    )
+    reason = score_boards.explain_empty_board(connection, found, asked)
+    return _EvaluationFacts(checkpoints, collapsed, marked, others, reason)
 
 
 def _scored(row: Row[Any], facts: _EvaluationFacts) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from prescore.models.runs import Run
+from prescore.models.runs import UNFINISHED, Run, StatusFilter
 from prescore.plain_text import quoted
 from service.contract import limits
 from service.contract.errors import InvalidCursor, InvalidRequest
@@ -34,7 +34,7 @@ class RunQuery:
     """A request for a page; `dataset` is `name[@version][/split]`."""
 
     dataset: str | None = None
-    status: str | None = None
+    status: StatusFilter | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     limit: int = 50
     cursor: str | None = None
@@ -92,7 +92,9 @@ def filter_runs(asked: RunQuery) -> Iterable[sa.ColumnElement[bool]]:
             yield runs.c.dataset_version == int(version.removeprefix("v"))
         if split:
             yield runs.c.split == split
-    if asked.status is not None:
+    if asked.status == "unfinished":
+        yield runs.c.status.in_(UNFINISHED)
+    elif asked.status is not None:
         yield runs.c.status == asked.status
 
 

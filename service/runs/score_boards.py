@@ -146,25 +146,28 @@ def find_first_beside(
 ) -> str | None:
     """The evaluation, of those that are `ranked`, with the best score by another metric, whose
     board is `found`; of equal ones the first submitted. Scores are looked through from the best on,
-    a batch at a time.
+    a batch at a time; equal ones of a checkpoint, or of captions, at once.
     """
     if found.board is None:
         return None
     query = (
-        sa.select(score_rows.c.run_id, score_rows.c.place, runs.c.checkpoint)
+        sa.select(score_rows.c.place, score_rows.c.same, runs.c.checkpoint)
         .join(runs, runs.c.id == score_rows.c.run_id)
-        .where(score_rows.c.board_id == found.board, score_rows.c.listed)
+        .where(score_rows.c.board_id == found.board, score_rows.c.first)
         .order_by(score_rows.c.place, score_rows.c.created_at, score_rows.c.run_id)
+        .execution_options(yield_per=_LOOKED_AT)
     )
     rows = ranked.subquery()
     own = sa.select(rows.c.run_id, rows.c.created_at, runs.c.checkpoint)
     own = own.join(runs, runs.c.id == rows.c.run_id)
     sign, best = catalogue.find_metric(metric).sign, None
     with connection.execute(query) as result:
-        for some in result.partitions(_LOOKED_AT):
-            identities = [row.run_id for row in some]
+        for some in result.partitions():
             checkpoints = {row.checkpoint for row in some if row.checkpoint is not None}
-            here = rows.c.run_id.in_(identities) | runs.c.checkpoint.in_(checkpoints)
+            alike = sa.select(score_rows.c.run_id).where(
+                score_rows.c.same.in_([row.same for row in some])
+            )
+            here = rows.c.run_id.in_(alike) | runs.c.checkpoint.in_(checkpoints)
             candidates = {row.run_id: row for row in connection.execute(own.where(here))}
             of = {identity: row.checkpoint for identity, row in candidates.items()}
             scores = find_scores_beside(connection, found, metric, of).scores

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from prescore.models.evaluations import Fall
 from prescore.models.overviews import (
     LATEST_CHECKPOINTS,
     MOST_STEPS,
@@ -16,6 +17,7 @@ from prescore.models.overviews import (
     TrainingForecast,
     TrainingStep,
 )
+from prescore.models.runs import UNFINISHED
 from service.contract.api.field_types import moment
 from service.contract.metrics import catalogue
 from service.contract.metrics.catalogue import MetricSpec
@@ -28,13 +30,12 @@ from service.runs.run_store import RunView
 from service.runs.training_falls import read_falls
 from service.runs.training_labels import EPOCH, RUN, STEP
 
-_UNFINISHED = ("queued", "running")
 _KINDS = ("run", "trend", "step")  # of falls, the one that tells most first
 _COLUMNS = tuple(
     runs.c[name]
     for name in (
         *("id", "dataset_name", "dataset_version", "dataset_digest", "dataset_captions"),
-        *("split", "status", "created_at", "falls"),
+        *("split", "status", "created_at", "falls", "collapsed"),
     )
 )
 _SCORE = tuple(score_rows.c[name] for name in ("run_id", "value", "low", "high"))
@@ -84,7 +85,7 @@ class _ListedTraining:
     def find_waiting(self) -> _ListedCheckpoint | None:
         """Find the latest checkpoint that has not ended and has no score."""
         of_step = reversed(self.choose_checkpoints())
-        return next((one for one in of_step if one.row.status in _UNFINISHED), None)
+        return next((one for one in of_step if one.row.status in UNFINISHED), None)
 
     def describe(self, forecast: TrainingForecast | None) -> CaptionerTraining:
         steps = [self._describe_step(one) for one in self.choose_checkpoints()]
@@ -99,7 +100,7 @@ class _ListedTraining:
             steps=thin_steps(steps, best),
             best=best,
             forecast=forecast,
-            running=sum(one.row.status in _UNFINISHED for one in self.checkpoints),
+            running=sum(one.row.status in UNFINISHED for one in self.checkpoints),
             latest_at=moment(latest.created_at),
         )
 
@@ -114,20 +115,21 @@ class _ListedTraining:
 
     def _describe_step(self, one: _ListedCheckpoint) -> TrainingStep:
         score = self.scores.get(one.row.id)
-        falls = [
-            fall
-            for fall in read_falls(one.row.falls)
-            if catalogue.find_metric(fall.metric).name == self.metric.name
-        ]
+        falls = sorted(read_falls(one.row.falls), key=lambda fall: _KINDS.index(fall.kind))
+        own = [fall for fall in falls if self._is_of_metric(fall)]
         return TrainingStep(
             step=one.step,
             evaluation=one.row.id,
             value=None if score is None else score.value,
             interval=None if score is None or score.low is None else (score.low, score.high),
             status=one.row.status,
-            is_fallen=bool(falls),
-            fall=min(falls, key=lambda fall: _KINDS.index(fall.kind), default=None),
+            is_fallen=bool(own),
+            fall=next(iter([*own, *falls]), None),
+            is_collapsed=one.row.collapsed,
         )
+
+    def _is_of_metric(self, fall: Fall) -> bool:
+        return catalogue.find_metric(fall.metric).name == self.metric.name
 
 
 def list_trainings(parts: ServiceParts, asked: TrainingQuery) -> CaptionerTrainingList:
@@ -168,8 +170,8 @@ def _find_checkpoints(
 ) -> dict[tuple[str, ...], list[_ListedCheckpoint]]:
     """Find the checkpoints of the latest trainings by run and split, the latest first."""
     query = (
-        sa.select(*_COLUMNS, labels.c.value.label("run"), _select_label(STEP), _select_label(EPOCH))
-        .join(labels, sa.and_(labels.c.run_id == runs.c.id, labels.c.name == RUN))
+        sa.select(*_COLUMNS, *(_select_label(name) for name in (RUN, STEP, EPOCH)))
+        .where(sa.exists().where(labels.c.run_id == runs.c.id, labels.c.name == RUN))
         .where(runs.c.kind == evaluations.KIND.name, runs.c.status != "canceled")
         .where(*run_lists.filter_runs(RunQuery(asked.dataset)))
         .order_by(runs.c.created_at.desc(), runs.c.id.desc())

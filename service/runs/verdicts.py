@@ -1,9 +1,9 @@
-"""Scores and verdicts of an evaluation, from its tasks and its request's baselines."""
+"""Scores, repeated captions and verdicts of an evaluation, from its tasks and its request."""
 
 import json
 from collections.abc import Container, Mapping, Sequence
 
-from prescore.models.evaluations import Estimate, Gate, GateScore, Verdict
+from prescore.models.evaluations import Estimate, Gate, GateScore, RepeatedCaption, Verdict
 from prescore.models.metrics import MetricHealth, Score
 from prescore.models.runs import RunStatus
 from service.contract import results
@@ -22,6 +22,7 @@ from service.contract.metrics import catalogue
 from service.contract.plan.estimates import ESTIMATE
 from service.contract.plan.tasks import TERMINAL
 from service.contract.results import (
+    DecodingSummary,
     EstimateSummary,
     ScoreSummary,
     StoredBaseline,
@@ -66,6 +67,22 @@ def may_be_baseline(status: RunStatus, rows: Sequence[TaskRow], request: StoredE
     return status == "succeeded" and (
         not request.gates or decide_gates(rows, request)[1] == "passed"
     )
+
+
+def read_decoded(rows: Sequence[TaskRow]) -> list[DecodingSummary]:
+    """Read what is known of captions that were decoded here."""
+    found = (
+        results.parse_summary(row, DecodingSummary) for row in rows if row["name"] == "captions"
+    )
+    return [one for one in found if one is not None]
+
+
+def find_repeated_caption(
+    decoded: Sequence[DecodingSummary], request: StoredEvaluation
+) -> RepeatedCaption | None:
+    """Find the caption that at least half of the images have, sent or decoded."""
+    common = request.common or next((one.common for one in decoded), None)
+    return None if common is None else RepeatedCaption(**common.model_dump())
 
 
 def _without_baseline(decision: Decision, request: StoredEvaluation) -> Decision:

@@ -49,11 +49,11 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         *(f"/body/items/*/{field}" for field in ("nearest", "invented", "missed", "matched")),
     ),
     # Boards have tests against the first, the best by each metric, scores to hold them against, and
-    # tell which evaluations share a row.
+    # tell which evaluations share a row, and which have collapsed.
     "leaderboard *": (
         *(f"/body/{field}" for field in ("detectable", "firsts", "references", "constant_caption")),
         *(f"/body/items/*/{field}" for field in ("tied_with_first", "against_first")),
-        *(f"/body/items/*/{field}" for field in ("equal", "equal_ones")),
+        *(f"/body/items/*/{field}" for field in ("equal", "equal_ones", "is_collapsed")),
     ),
     "correlations *": ("/body/none_because",),
     # Images of comparisons have the words exchanged.

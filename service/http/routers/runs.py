@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import BaseModel, create_model
 
 from prescore.models.base import PageOf
-from prescore.models.runs import RunStatus
+from prescore.models.runs import StatusFilter
 from service.contract import errors
 from service.contract.api.changes import EvaluationChange, RunChange
 from service.contract.api.field_types import MOST_METRICS, DatasetFilter, MetricNames
@@ -39,7 +39,10 @@ from service.runs.kinds import KindEntry, submit_run
 from service.runs.run_lists import RunQuery
 from service.runs.run_store import AnyRunKind
 
-_Status = Annotated[RunStatus | None, Query(description="Only runs with this status.")]
+_Status = Annotated[
+    StatusFilter | None,
+    Query(description="Only runs with this status; `unfinished`: queued or running."),
+]
 _OnDataset = Annotated[
     DatasetFilter | None,
     Query(description="Only runs on this dataset, or this split of it: `name[@version][/split]`."),

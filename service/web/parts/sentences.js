@@ -61,8 +61,12 @@ const ATTENTION = {
 const attentionOf = ({ kind, fall }) =>
   kind === "fall" && fall?.kind === "run" ? "behind" : kind in ATTENTION ? kind : "other";
 
-/** `3`, or `at least 50` of a list that goes on. @param {{ items: unknown[], next: string | null }} page */
-const manyIn = ({ items, next }) => `${next ? "at least " : ""}${count(items.length)}`;
+/** Runs that have not ended; a list that goes on tells not all. @param {{ items: { status: string }[], next: string | null }} unfinished */
+function progressOf({ items, next }) {
+  if (next) return `At least ${count(items.length)} running or queued.`;
+  const running = items.filter(({ status }) => status === "running").length;
+  return `${count(running)} running, ${count(items.length - running)} queued.`;
+}
 
 /** Why an evaluation needs attention, after its name. @param {Schemas["AttentionItem"]} item */
 function attentionFinding({ fall, gate, caption, error }) {
@@ -76,8 +80,8 @@ function attentionFinding({ fall, gate, caption, error }) {
 /** @param {string} text */
 const withoutStop = (text) => text.replace(/\.$/, "");
 
-/** @param {{ attention: Schemas["AttentionItem"][], name: string, running: Schemas["EvaluationPage"], queued: Schemas["EvaluationPage"] }} of `attention`: the gravest first, whose name is `name`. Pages of evaluations. */
-export function homeSentence({ attention: [gravest, ...others], name, running, queued }) {
+/** @param {{ attention: Schemas["AttentionItem"][], name: string, unfinished: Schemas["EvaluationPage"] }} of `attention`: the gravest first, whose name is `name`. */
+export function homeSentence({ attention: [gravest, ...others], name, unfinished }) {
   const found = others.map(attentionOf);
   const kinds = Object.keys(ATTENTION).flatMap((kind) => {
     const many = found.filter((each) => each === kind).length;
@@ -90,7 +94,7 @@ export function homeSentence({ attention: [gravest, ...others], name, running, q
       : "Nothing of the last 30 days needs attention.",
     many > 0 &&
       `${count(many)} more ${many === 1 ? "evaluation needs" : "evaluations need"} attention: ${listed(kinds, kinds.length)}.`,
-    `${manyIn(running)} running, ${manyIn(queued)} queued.`,
+    progressOf(unfinished),
   );
 }
 
@@ -303,8 +307,8 @@ function references({ health }, metric) {
   return told.length > 0 && `On this split ${told.join(", ")}.`;
 }
 
-/** @param {Schemas["Leaderboard"]} board Its first page. @param {Set<string>} [collapsed] Evaluations that say one caption for most images. */
-export function leaderboardSentence(board, collapsed = new Set()) {
+/** @param {Schemas["Leaderboard"]} board Its first page. */
+export function leaderboardSentence(board) {
   const [first] = board.items;
   if (!first) return null;
   const metric = board.metric;
@@ -321,7 +325,7 @@ export function leaderboardSentence(board, collapsed = new Set()) {
   const preferred = others
     .filter(([, id]) => nameById.has(id))
     .map(([name, id]) => `${titleOf(name)} puts ${nameById.get(id)} first`);
-  const repeating = board.items.filter(({ evaluation }) => collapsed.has(evaluation)).length;
+  const repeating = board.items.filter((item) => item.is_collapsed).length;
   const details = [
     repeating > 0 &&
       `${plural(repeating, "system")} ${repeating === 1 ? "says" : "say"} one caption for most images.`,
@@ -528,31 +532,19 @@ export function bestStep(metric, steps) {
   );
 }
 
-/** @typedef {{ collapsed: Set<string>, falls: Map<string, Fall> }} Attention Evaluations that say one caption for most images, and those that are worse than expected. */
-
-/** Evaluations that the service told lately to be worse than expected, or to say one caption for most images. @param {Schemas["AttentionItem"][]} items @returns {Attention} */
-export function attentionByEvaluation(items) {
-  const collapsed = items.filter(({ kind }) => kind === "collapsed");
-  const fallen = items.flatMap(({ evaluation, fall }) =>
-    fall ? [/** @type {[string, typeof fall]} */ ([evaluation, fall])] : [],
-  );
-  return { collapsed: new Set(collapsed.map(({ evaluation }) => evaluation)), falls: new Map(fallen) };
-}
-
-/** @param {{ items: Schemas["CaptionerTraining"][], attention: Schemas["AttentionItem"][] }} of `items`: of one split. */
-export function trainingsSentence({ items, attention }) {
+/** @param {Schemas["CaptionerTraining"][]} items Of one split. */
+export function trainingsSentence(items) {
   if (!items.length) return null;
-  const { collapsed, falls } = attentionByEvaluation(attention);
   const ranked = items.filter(({ best, metric }) => best && metric === items[0].metric);
   const sign = items[0].higher_is_better === false ? -1 : 1;
   const [first] = ranked.sort((one, other) => sign * (Number(other.best?.value) - Number(one.best?.value)));
   const fallen = items.flatMap(({ run, metric, steps }) => {
-    const [fall] = steps.flatMap((step) => step.fall ?? falls.get(step.evaluation) ?? []).reverse();
+    const [fall] = steps.flatMap((step) => step.fall ?? []).reverse();
     return fall ? [`${isolated(run)} at step ${count(fall.step)} is ${fallSign(fall, metric)}`] : [];
   });
   const repeating = items.flatMap(({ run, steps }) => {
     const done = steps.filter(({ status }) => status === "succeeded");
-    const since = collapsedSince(done, ({ evaluation }) => collapsed.has(evaluation));
+    const since = collapsedSince(done, (step) => step.is_collapsed);
     return since
       ? [`${isolated(run)} has said one caption for most images since step ${count(since.step)}`]
       : [];

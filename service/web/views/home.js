@@ -24,7 +24,7 @@ import {
 } from "../parts/sentences.js";
 import { allAnswered, badge, loading, refusalOf, verdictBadge } from "../parts/states.js";
 import { table } from "../parts/table.js";
-import { ofTrainings, trainingCards } from "./trainings.js";
+import { trainingCards } from "./trainings.js";
 
 /** @typedef {Schemas["AttentionItem"]} Attention */
 /** @typedef {Attention & { checkpoints: Attention[] }} Row `checkpoints`: of one training run, of which this is the latest. */
@@ -32,7 +32,7 @@ import { ofTrainings, trainingCards } from "./trainings.js";
 
 const METRICS = ["cider_d", "meteor"];
 const MOST = 10; // evaluations of a page
-const MOST_COUNTED = 50; // of those that run, and of those that are queued
+const MOST_COUNTED = 50; // of those that run or are queued
 const MOST_ATTENTION = 50;
 const FIRST_ATTENTION = 6;
 const MOST_TRAININGS = 6;
@@ -45,38 +45,32 @@ export function home() {
   const trainings = resource(() => place("/v1/trainings", { limit: MOST_TRAININGS }));
   const latest = pages(() => evaluations({ limit: MOST }));
   const datasets = resource(() => place("/v1/datasets", { limit: 100 }));
-  const [running, queued] = ["running", "queued"].map((status) =>
-    resource(() => evaluations({ status, limit: MOST_COUNTED })),
-  );
-  const changing = [attention, trainings, latest, running, queued];
+  const unfinished = resource(() => evaluations({ status: "unfinished", limit: MOST_COUNTED }));
+  const changing = [attention, trainings, latest, unfinished];
   onChange(() => changing.forEach((each) => each.refresh()), "evaluation");
   const all = [...changing, datasets];
   const items = computed(() => byUse(attention.answer.value?.items ?? []));
   const names = computed(() => distinctNames(items.value.map(namedOf)));
-  const inTrainings = ofTrainings(() => items.value);
   const hasAttention = computed(() => items.value.length > 0);
   const isEmpty = computed(() => latest.answer.value !== null && latest.items.value.length === 0);
   const begin = signal(/** @type {typeof import("./begin.js").firstSteps | null} */ (null));
   effect(() => {
     if (isEmpty.value) import("./begin.js").then((found) => (begin.value = found.firstSteps));
   });
-  const told = () => {
-    const [run, wait] = [running.answer.value, queued.answer.value];
-    return attention.answer.value && run && wait
+  const told = () =>
+    attention.answer.value && unfinished.answer.value
       ? homeSentence({
           attention: items.value,
           name: items.value.length ? nameIn(names.value, items.value[0]) : "",
-          running: run,
-          queued: wait,
+          unfinished: unfinished.answer.value,
         })
       : null;
-  };
   return {
     title: "Home",
     content: h(
       "div.home",
       viewHead({ name: "Home", sentence: () => (isEmpty.value ? NOTHING : told()) }),
-      allAnswered([attention, running, queued, latest], () => {
+      allAnswered([attention, unfinished, latest], () => {
         const first = () => [
           () => all.map(refusalOf),
           () => isEmpty.value && begin.value?.(),
@@ -86,7 +80,7 @@ export function home() {
         const others = () => [
           () =>
             trainings.answer.value?.items.length > 0 &&
-            section("Training runs", trainingCards(trainings.answer.value.items, inTrainings.value)),
+            section("Training runs", trainingCards(trainings.answer.value.items)),
           () => !isEmpty.value && section("Latest evaluations", latestTable(latest)),
           () => !isEmpty.value && section("Score something", dropPlace()),
           section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),

@@ -20,7 +20,7 @@ import { describeRun, leftOf, stateOf, taskProgress, timesOf } from "./tasks.js"
 /** @typedef {Evaluation | Schemas["Comparison"] | Schemas["Probes"] | Schemas["StudyRun"] | Schemas["Learned"]} Run */
 /** @typedef {{ run: Run, url: string, name: string, link: () => Child, state: string }} Job */
 
-const MOST = 100; // evaluations of each list
+const MOST = 100; // runs of each list
 
 /** Kinds of runs by their names in events: their places, their names, and where they are shown.
  * @type {Record<string, [string, string | null, (run: any) => string | null]>} */
@@ -39,7 +39,7 @@ function trustOf({ dataset }) {
 
 export function jobs() {
   const lists = Object.entries(KINDS).flatMap(([kind, [where]]) =>
-    ["running", "queued"].map((status) => ({
+    (kind === "evaluation" ? ["running", "queued"] : ["unfinished"]).map((status) => ({
       kind,
       found: resource(() => place(`/v1/${where}`, { status, limit: MOST })),
     })),

@@ -12,7 +12,7 @@ import { viewHead } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
 import { comparePlace, splitTabs } from "../parts/places.js";
-import { attentionByEvaluation, leaderboardSentence } from "../parts/sentences.js";
+import { leaderboardSentence } from "../parts/sentences.js";
 import { allAnswered, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { boardColumns, referencesOf, rowTone } from "./boards/columns.js";
@@ -23,7 +23,6 @@ import { csvChip } from "./downloads.js";
 
 const PAGE = 200;
 const ROW_HEIGHT = { wide: 52, narrow: 92 };
-const ATTENTION = "/v1/attention?limit=100";
 const LATEST = 10; // evaluations that tell which metrics there are, asked for once the board is there
 const BESIDE = "meteor,bleu_4"; // columns, where nobody has chosen others
 const NONE = "none";
@@ -51,9 +50,7 @@ export function leaderboard(name, split) {
     () => board.answer.value && place("/v1/evaluations", { dataset, status: "succeeded", limit: LATEST }),
   );
   const labels = resource(() => place("/v1/labels", { dataset }));
-  const attention = resource(() => ATTENTION);
-  const collapsed = computed(() => attentionByEvaluation(attention.answer.value?.items ?? []).collapsed);
-  const { isOlder, refresh } = newerScores(board, attention.refresh);
+  const { isOlder, refresh } = newerScores(board);
   const selection = compared(() => board.items.value);
   const metrics = computed(() =>
     others.value.filter(
@@ -66,7 +63,7 @@ export function leaderboard(name, split) {
     change({ metric: chosen, metrics: columns.join(","), signature: null, order: null });
   };
   const isThere = computed(() => board.answer.value !== null || board.refused.value !== null);
-  const of = { board, metric, metrics, order, rank, collapsed, ...selection };
+  const of = { board, metric, metrics, order, rank, ...selection };
   return {
     title: dataset,
     crumbs: () => [[dataset]],
@@ -75,12 +72,10 @@ export function leaderboard(name, split) {
       viewHead({
         name: dataset,
         sentence: () =>
-          board.answer.value && order.value === "rank"
-            ? leaderboardSentence(board.answer.value, collapsed.value)
-            : null,
+          board.answer.value && order.value === "rank" ? leaderboardSentence(board.answer.value) : null,
         tabs: () => isThere.value && splitTabs(name, split),
       }),
-      allAnswered([board, labels, attention], () => [
+      allAnswered([board, labels], () => [
         () => refusalOf(board),
         h(
           "div.bar",
@@ -123,13 +118,12 @@ export function leaderboard(name, split) {
   };
 }
 
-/** A long list stays as it is until its reader asks for what is newer. @param {ReturnType<typeof pages>} board @param {() => void} refreshStates */
-function newerScores(board, refreshStates) {
+/** A long list stays as it is until its reader asks for what is newer. @param {ReturnType<typeof pages>} board */
+function newerScores(board) {
   const isOlder = signal(false);
   const refresh = () => {
     isOlder.value = false;
     board.refresh();
-    refreshStates();
   };
   onChange((told) => {
     if (told && told.status !== "succeeded") return;

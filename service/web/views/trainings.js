@@ -2,14 +2,13 @@
 
 import { resource } from "../core/api.js";
 import { h, s } from "../core/dom.js";
-import { computed } from "../core/signals.js";
 import { onChange } from "../core/live.js";
 import { place } from "../core/urls.js";
 import { view } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { runPlace, splitCrumbs, splitTabs } from "../parts/places.js";
-import { attentionByEvaluation, fallSign, fallSize, plural, trainingsSentence } from "../parts/sentences.js";
+import { fallSign, fallSize, plural, trainingsSentence } from "../parts/sentences.js";
 import { extent, finite, linear } from "../plots/scale.js";
 
 /** @typedef {Schemas["CaptionerTraining"]} TrainingRun */
@@ -21,9 +20,7 @@ const SPARK = { width: 298, height: 56, room: 6 }; // pixels
 export function trainings(name, split) {
   const dataset = `${name}/${split}`;
   const found = resource(() => place("/v1/trainings", { dataset, limit: MOST }));
-  const attention = resource(() => place("/v1/attention", { limit: MOST }));
-  const told = ofTrainings(() => attention.answer.value?.items ?? []);
-  onChange(() => [found, attention].forEach(({ refresh }) => refresh()), "evaluation");
+  onChange(found.refresh, "evaluation");
   const items = () => found.answer.value?.items ?? [];
   const none = `No evaluation on ${dataset} has the labels run and step. Submit checkpoints with --label run=NAME --label step=NUMBER.`;
   return view(
@@ -31,32 +28,16 @@ export function trainings(name, split) {
       title: `Training runs of ${dataset}`,
       name: "Training runs",
       crumbs: () => [...splitCrumbs({ name, split }), ["training runs"]],
-      sentence: () => found.answer.value && trainingsSentence({ items: items(), attention: told.value }),
+      sentence: () => found.answer.value && trainingsSentence(items()),
       tabs: splitTabs(name, split),
-      needs: [found, attention],
+      needs: [found],
     },
-    () => () => (items().length ? trainingCards(items(), told.value) : h("p.quiet", none)),
+    () => () => (items().length ? trainingCards(items()) : h("p.quiet", none)),
   );
 }
 
-/** @typedef {import("../parts/sentences.js").Attention} Attention */
-
-/**
- * What needs attention in trainings: the same value as long as it is equal, so that cards are not drawn anew.
- *
- * @param {() => Schemas["AttentionItem"][]} itemsOf
- */
-export function ofTrainings(itemsOf) {
-  const text = computed(() => JSON.stringify(itemsOf().filter(({ labels }) => labels.run)));
-  return computed(() => /** @type {Schemas["AttentionItem"][]} */ (JSON.parse(text.value)));
-}
-
-/** By its card's metric, or else by another. @param {TrainingRun["steps"][number]} step @param {Attention} told */
-const fallOfStep = ({ fall, evaluation }, { falls }) => fall ?? falls.get(evaluation) ?? null;
-
-/** Curves of one metric on one split have one scale. @param {TrainingRun[]} items @param {Schemas["AttentionItem"][]} attention */
-export function trainingCards(items, attention) {
-  const told = attentionByEvaluation(attention);
+/** Curves of one metric on one split have one scale. @param {TrainingRun[]} items */
+export function trainingCards(items) {
   const has = (/** @type {(step: TrainingRun["steps"][number]) => boolean} */ test) =>
     items.some(({ steps }) => steps.some(test));
   /** @type {Map<string, number[]>} */
@@ -68,12 +49,11 @@ export function trainingCards(items, attention) {
       "ul.legend",
       h("li", "Curves of one metric on one split have one scale"),
       has(({ fall }) => Boolean(fall)) && h("li", h("span.swatch.fell"), "worse than expected"),
-      has(({ evaluation }) => told.collapsed.has(evaluation)) &&
-        h("li", h("span.swatch.collapsed"), "one caption for most images"),
+      has((step) => step.is_collapsed) && h("li", h("span.swatch.collapsed"), "one caption for most images"),
     ),
     h(
       "ul.cards",
-      items.map((item) => card(item, extent(values.get(scaleOf(item)) ?? []), told)),
+      items.map((item) => card(item, extent(values.get(scaleOf(item)) ?? []))),
     ),
   ];
 }
@@ -84,8 +64,8 @@ const scaleOf = ({ metric, dataset: { name, split } }) => [metric, name, split].
 /** @param {TrainingRun} training */
 const valuesOf = ({ steps }) => finite(steps.map(({ value }) => value));
 
-/** @param {TrainingRun} training @param {import("../plots/scale.js").Range} range @param {Attention} told */
-function card(training, range, told) {
+/** @param {TrainingRun} training @param {import("../plots/scale.js").Range} range */
+function card(training, range) {
   const { run, dataset, metric, checkpoints, steps } = training;
   const known = steps.filter(({ value }) => value !== null);
   const about = [titleOf(metric), progress(training, known)].filter(Boolean).join(", ");
@@ -94,11 +74,11 @@ function card(training, range, told) {
     h(
       "div.row",
       h("strong", h("a", { href: runPlace(dataset.name, dataset.split, run) }, run)),
-      signs(training, known, told),
+      signs(training, known),
     ),
     h("span.sub", `${dataset.name}/${dataset.split} · ${plural(checkpoints, "checkpoint")}`),
     h("div.row.value", h("span.big", number(known[known.length - 1]?.value, metric)), h("span.quiet", about)),
-    spark(known, `${titleOf(metric)} over ${plural(known.length, "step")}`, range, told),
+    spark(known, `${titleOf(metric)} over ${plural(known.length, "step")}`, range),
   );
 }
 
@@ -112,12 +92,11 @@ function progress({ metric, forecast }, known) {
   );
 }
 
-/** How it goes. @param {TrainingRun} training @param {TrainingRun["steps"]} known @param {Attention} told */
-function signs({ metric, steps, best, running }, known, told) {
+/** How it goes. @param {TrainingRun} training @param {TrainingRun["steps"]} known */
+function signs({ metric, steps, best, running }, known) {
   const last = known[known.length - 1];
-  const hasCollapsed = last && told.collapsed.has(last.evaluation);
-  const fallen = steps.findLast((step) => fallOfStep(step, told));
-  const fall = fallen && fallOfStep(fallen, told);
+  const hasCollapsed = last?.is_collapsed;
+  const fall = steps.findLast((step) => step.fall)?.fall;
   const isBest = best?.step === last?.step;
   return h(
     "span",
@@ -132,8 +111,8 @@ function signs({ metric, steps, best, running }, known, told) {
   );
 }
 
-/** A small curve without axes: its last point is marked, and steps that are worse than expected or collapsed. @param {TrainingRun["steps"]} steps With a score. @param {string} said @param {import("../plots/scale.js").Range} range @param {Attention} told */
-function spark(steps, said, range, told) {
+/** A small curve without axes: its last point is marked, and steps that are worse than expected or collapsed. @param {TrainingRun["steps"]} steps With a score. @param {string} said @param {import("../plots/scale.js").Range} range */
+function spark(steps, said, range) {
   const { width, height, room } = SPARK;
   const places = steps.map(({ step }) => step);
   const x = places.map(linear(extent(places), [room, width - room]));
@@ -143,9 +122,8 @@ function spark(steps, said, range, told) {
     { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said },
     s("polyline.line", { points: steps.map((_, at) => `${x[at]},${y[at]}`).join(" ") }),
     steps.map((item, at) => {
-      const { step, evaluation } = item;
-      const { fall } = item; // by the metric of the curve
-      const hasCollapsed = told.collapsed.has(evaluation);
+      const { step, is_collapsed: hasCollapsed } = item;
+      const fall = item.is_fallen && item.fall; // by the metric of the curve
       if (!fall && !hasCollapsed && at < steps.length - 1) return null;
       return s(
         "circle",

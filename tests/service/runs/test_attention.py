@@ -6,10 +6,13 @@ import time
 import pytest
 
 from helpers import stored_records
-from helpers.stored_records import enter_checkpoint, enter_run, enter_task, parts_on
+from helpers.stored_records import enter_checkpoint, enter_run, enter_scores, enter_task, parts_on
 from prescore.models.overviews import DAYS_LOOKED_AT, LATEST_LOOKED_AT
 from service.contract.results import CommonCaption
-from service.runs import attention
+from service.engine import history, summaries
+from service.runs import attention, board_entries, leaderboard, training_lists
+from service.runs.score_boards import BoardQuery
+from service.runs.training_lists import TrainingQuery
 from service.stored import datasets
 from workers.jobs import inference
 
@@ -23,6 +26,28 @@ DECODED = {"decoded": 30, "distinct": 4, "common": COLLAPSED}
 def coco(on_either):
     stored_records.add_version(on_either, "coco", "a")
     return on_either
+
+
+def test_an_end_notes_whether_an_evaluation_has_collapsed(coco):
+    """Its row on a board and its step in a training tell it."""
+    pinned = datasets.pin_split(coco, "coco/test")
+    repeated = {"ev_sent": {"common": COLLAPSED}, "ev_decoded": {}, "ev_plain": {}}
+    for step, (name, request) in enumerate(repeated.items()):
+        with coco.transaction() as connection:
+            enter_run(connection, name, pinned, request, {"run": "a", "step": str(step)})
+            enter_scores(connection, name, {"cider_d": (0.3 - step / 10, None, None)}, "x|v:1")
+            if name == "ev_decoded":
+                enter_task(connection, name, "captions", DECODED)
+            tasks = history.tasks_of(connection, [name])[name]
+            summaries.fill_summaries(connection, tasks)
+            board_entries.enter_scores(connection, name, tasks)
+    asked = BoardQuery("coco", "test", "cider_d", None, {})
+    board = leaderboard.build_leaderboard(parts_on(coco), asked)
+    query = TrainingQuery(None, None, "cider_d", 1)
+    (training,) = training_lists.list_trainings(parts_on(coco), query).items
+    for rows in (board.items, training.steps):
+        told = {row.evaluation: row.is_collapsed for row in rows}
+        assert told == {"ev_sent": True, "ev_decoded": True, "ev_plain": False}
 
 
 def _list(records, limit=20):

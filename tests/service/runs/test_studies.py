@@ -85,11 +85,9 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         run_store.insert_run(connection, records, run)
         for task in plan.everything():
             signature = facts.get("signed", {}).get(task.kind, f"{task.kind}|v:1")
-            _done(
-                connection,
-                task.key,
-                {"scores": {task.kind: 0.5}, "signature": {task.kind: signature}},
-            )
+            scores = {"scores": {task.kind: 0.5}, "signature": {task.kind: signature}}
+            decoded = {"decoded": 9, "distinct": 9}
+            _done(connection, task.key, decoded if task.kind == "captions" else scores)
         _end(connection, run.id, facts.get("status", "succeeded"))
 
 

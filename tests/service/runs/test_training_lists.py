@@ -51,6 +51,18 @@ def test_a_training_has_its_scores_over_steps_its_best_and_its_falls(coco):
     assert (found.forecast, found.running, found.latest_at.timestamp()) == (None, 0, 1.04)
 
 
+def test_a_step_tells_a_fall_by_another_metric(coco):
+    pinned = datasets.pin_split(coco, "coco/test")
+    with coco.transaction() as connection:
+        for step, meteor in enumerate((1, 3, 2, 2.5), start=1):
+            scores = {"cider_d": (step, 0.1), "meteor": (meteor, 0.1)}
+            marks = {"run": "a", "step": str(step)}
+            enter_checkpoint(connection, f"ev_{step}", pinned, marks, scores)
+    (found,) = _list(coco)
+    told = [(one.is_fallen, one.fall and one.fall.metric) for one in found.steps]
+    assert told == [(False, None), (False, None), (False, "meteor"), (False, None)]
+
+
 def test_a_checkpoint_that_runs_has_a_forecast(coco):
     _enter(coco, "a", (1, 2))
     pinned = datasets.pin_split(coco, "coco/test")

@@ -446,15 +446,19 @@ def _needing(*kinds):
     ]
 
 
+def _unfinished(*statuses):
+    return {"items": [{"status": status} for status in statuses], "next": None}
+
+
 def test_home_counts_what_needs_attention(told):
-    none, two = ({"items": [{}] * many, "next": None} for many in (0, 2))
-    many = {"items": [{}] * 50, "next": "more"}
+    none = _unfinished()
+    some = _unfinished("running", "queued", "queued", "running", "queued")
+    many = _unfinished(*["queued"] * 50) | {"next": "more"}
     kinds = ["behind", "collapsed", "failed", "gate", "gate", "trend", "behind", "behind", "new"]
-    pages = {"running": none, "queued": none}
     given = [
-        {"attention": _needing(*kinds), "name": "cold", "running": two, "queued": many},
-        {"attention": [], "name": ""} | pages,
-        {"attention": _needing("new"), "name": "odd"} | pages,
+        {"attention": _needing(*kinds), "name": "cold", "unfinished": some},
+        {"attention": [], "name": "", "unfinished": none},
+        {"attention": _needing("new"), "name": "odd", "unfinished": many},
     ]
     assert told("homeSentence", *given) == [
         [
@@ -463,16 +467,15 @@ def test_home_counts_what_needs_attention(told):
                 "8 more evaluations need attention: 2 are behind another training, "
                 "1 is worse than expected from its training, 2 failed their gates, 1 failed, "
                 "1 says one caption for most images and 1 for another reason. "
-                "2 running, at least 50 queued."
+                "2 running, 3 queued."
             ),
         ],
         ["Nothing of the last 30 days needs attention.", "0 running, 0 queued."],
-        ["odd needs attention.", "0 running, 0 queued."],
+        ["odd needs attention.", "At least 50 running or queued."],
     ]
 
 
 def test_home_begins_with_the_gravest_finding(told):
-    empty = {"items": [], "next": None}
     measured = {"metric": "cider_d", "difference": -0.0384, "interval": [-0.061, -0.015]}
     unmeasured = {"metric": None, "difference": None, "interval": None}
     findings = {
@@ -491,7 +494,7 @@ def test_home_begins_with_the_gravest_finding(told):
         },
     }
     given = [
-        {"attention": [{"kind": "new"} | item], "name": "x", "running": empty, "queued": empty}
+        {"attention": [{"kind": "new"} | item], "name": "x", "unfinished": _unfinished()}
         for item in findings.values()
     ]
     assert [claim for claim, _ in told("homeSentence", *given)] == [*findings]
@@ -500,10 +503,9 @@ def test_home_begins_with_the_gravest_finding(told):
 def test_the_parts_of_what_needs_attention_add_up(told):
     drawn = random.Random(5)
     kinds = ["behind", "trend", "gate", "failed", "collapsed", "new"]
-    page = {"items": [], "next": None}
     given = [drawn.choices(kinds, k=drawn.randint(1, 40)) for _ in range(30)]
     answers = [
-        {"attention": _needing("failed", *each), "name": "x", "running": page, "queued": page}
+        {"attention": _needing("failed", *each), "name": "x", "unfinished": _unfinished()}
         for each in given
     ]
     for kinds, (_, detail) in zip(given, told("homeSentence", *answers), strict=True):
@@ -530,7 +532,7 @@ def test_training_runs_name_the_best_checkpoint_and_what_steps_are_behind(told):
         _trained("e", (2, 4.2), _fall("trend", 0.2, 2, metric="wmd")),
     ]
     none = "No step is worse than expected in CIDEr-D."
-    given = [{"items": each, "attention": []} for each in (runs, [runs[0]], [runs[2]], [])]
+    given = [runs, [runs[0]], [runs[2]], []]
     assert told("trainingsSentence", *given) == [
         [
             "b has the checkpoint with the best CIDEr-D: 4.400 at step 4.",
@@ -547,17 +549,13 @@ def test_training_runs_name_the_best_checkpoint_and_what_steps_are_behind(told):
 
 def test_training_runs_tell_one_that_says_one_caption_and_falls_in_other_metrics(told):
     repeating, ahead = _trained("r", (2, 0.7)), _trained("b", (2, 4.4))
-    for run, item in (("r", repeating), ("b", ahead)):
+    for item, collapsed in ((repeating, (2, 3)), (ahead, (1,))):
         item["steps"] = [
-            {"step": step, "fall": None, "evaluation": f"{run}{step}", "status": "succeeded"}
+            {"step": step, "fall": None, "status": "succeeded", "is_collapsed": step in collapsed}
             for step in (1, 2, 3)
         ]
-    repeated = [
-        {"kind": "collapsed", "evaluation": each, "fall": None} for each in ("r3", "r2", "b1")
-    ]
-    fall = _fall("trend", -0.2, 2, metric="bleu_3")
-    told_of = [*repeated, {"kind": "fall", "evaluation": "b2", "fall": fall}]
-    (found,) = told("trainingsSentence", {"items": [repeating, ahead], "attention": told_of})
+    ahead["steps"][1]["fall"] = _fall("trend", -0.2, 2, metric="bleu_3")
+    (found,) = told("trainingsSentence", [repeating, ahead])
     assert found == [
         "r has said one caption for most images since step 2.",
         (

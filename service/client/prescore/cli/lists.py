@@ -28,7 +28,8 @@ def list_(
     ] = None,
     label: options.LabelFilter = None,
     status: Annotated[
-        str | None, typer.Option(help="queued, running, succeeded, failed or canceled.")
+        str | None,
+        typer.Option(help="unfinished (queued or running), succeeded, failed or canceled."),
     ] = None,
     metrics: Annotated[
         list[str] | None,

@@ -68,6 +68,9 @@ class Standing(Scored, needs=("rank",)):
         "no draws: it was computed before there were any, the metric is no sum over images, or "
         "1,000 or more are above it."
     )
+    is_collapsed: bool = Field(
+        description="True where the evaluation's `collapsed` names a caption."
+    )
     tied_with_first: bool = Field(
         description="True if it is not told apart from the first of the board, by a test or by "
         "intervals; false for the first itself. One of a later rank may be so, too: its own rank's "

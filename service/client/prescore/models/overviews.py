@@ -73,7 +73,11 @@ class TrainingStep(Answer, needs=("step", "evaluation", "status")):
     status: Annotated[RunStatus, OpenEnum()]
     is_fallen: bool = Field(description="True where the evaluation's `falls` name the metric.")
     fall: Fall | None = Field(
-        description="Of these falls, a `run` before a `trend` before a `step`; null without any."
+        description="By the metric, or else by another one: a `run` before a `trend` before a "
+        "`step`; null without any."
+    )
+    is_collapsed: bool = Field(
+        description="True where the evaluation's `collapsed` names a caption."
     )
 
 

@@ -9,6 +9,8 @@ from prescore.models.identifiers import Id, Timestamp
 
 TaskStatus = Literal["waiting", "ready", "running", "done", "failed", "canceled", "unavailable"]
 RunStatus = Literal["queued", "running", "succeeded", "failed", "canceled"]
+StatusFilter = Literal[RunStatus, "unfinished"]  # of lists; `unfinished`: queued or running
+UNFINISHED: tuple[RunStatus, ...] = ("queued", "running")
 ENDED: frozenset[RunStatus] = frozenset({"succeeded", "failed", "canceled"})
 _TaskStatus = Annotated[TaskStatus, OpenEnum()]
 _RunStatus = Annotated[RunStatus, OpenEnum()]

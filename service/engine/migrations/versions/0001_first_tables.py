@@ -263,6 +263,7 @@ def upgrade() -> None:  # noqa: PLR0915  a statement for each table and index
         sa.Column("caller", sa.String(length=100), server_default="", nullable=False),
         sa.Column("note", sa.Text()),
         sa.Column("may_be_baseline", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("collapsed", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("falls", sa.Text()),
         sa.PrimaryKeyConstraint("id", name="pk_runs"),
     )

@@ -15,7 +15,7 @@ import { axis, intervalBar, rangeOf } from "../../plots/intervals.js";
 import { extent, usualExtent } from "../../plots/scale.js";
 
 /** @typedef {Schemas["Standing"] & { reference?: string, about?: string }} BoardRow `reference`: the name of one that is no system. */
-/** @typedef {{ board: ReturnType<typeof import("../../core/api.js").pages>, metric: { value: string }, metrics: { value: string[] }, order: { value: string }, collapsed: { value: Set<string> }, rank: (metric: string) => void, choose: (row: BoardRow) => void, isMarked: (id: string) => boolean }} Board `metrics`: those beside the one that ranks. */
+/** @typedef {{ board: ReturnType<typeof import("../../core/api.js").pages>, metric: { value: string }, metrics: { value: string[] }, order: { value: string }, rank: (metric: string) => void, choose: (row: BoardRow) => void, isMarked: (id: string) => boolean }} Board `metrics`: those beside the one that ranks. */
 
 const NOT_TOLD = "Not told apart from the first";
 const NAMING = new Set(["file", "run", "step", "epoch", "name"]);
@@ -37,7 +37,7 @@ export function boardColumns(of) {
           : h("span", { title: row.tied_with_first ? NOT_TOLD : null }, rankOf(row)),
     },
     { head: h("span.hidden", "Compare"), kind: "narrow", phone: "mark", cell: (row) => marker(row, of) },
-    { head: "System", kind: "name", cell: (row) => system(row, of), sort: nameSorts(of) },
+    { head: "System", kind: "name", cell: system, sort: nameSorts(of) },
     scoreColumn(metric.value, of),
     {
       head: h("span.scaled", `${titleOf(metric.value)}, 95 %`, axis(range.value)),
@@ -56,7 +56,7 @@ export function boardColumns(of) {
 /** The second line of a card: its state, against the first, and the other metrics. @param {BoardRow} row @param {Board} of */
 const stateOnPhone = (row, of) =>
   [
-    of.collapsed.value.has(row.evaluation) && "collapsed",
+    row.is_collapsed && "collapsed",
     against(row, of),
     ...of.metrics.value
       .filter((each) => typeof row.scores[each]?.value === "number")
@@ -147,8 +147,8 @@ const marker = (row, { choose, isMarked }) =>
     onchange: () => choose(row),
   });
 
-/** @param {BoardRow} row @param {Board} of */
-function system(row, { collapsed }) {
+/** @param {BoardRow} row */
+function system(row) {
   const { reference, about, evaluation, labels, created_at, equal, equal_ones: others } = row;
   if (reference) return [reference, h("span.sub", about)];
   const name = nameOf(labels);
@@ -160,7 +160,7 @@ function system(row, { collapsed }) {
     h("span.on-phone.quiet", `${rankOf(row)} `),
     evaluationLink(evaluation, labels),
     equal > 0 && [" ", equalOnes(equal, others)],
-    collapsed.value.has(evaluation) && h("span.off-phone", " ", badge("collapsed")),
+    row.is_collapsed && h("span.off-phone", " ", badge("collapsed")),
     h("span.sub.off-phone", texts.length > 0 && [h("bdi", texts.join(", ")), " · "], ago(created_at)),
   ];
 }
