@@ -256,7 +256,7 @@ def _find_firsts(
     first: str,
 ) -> dict[str, str]:
     """The best evaluation of the board by each metric that has a direction; `first`: by its own."""
-    ranked, _ = _firsts(connection, found, asked)
+    ranked, _ = _firsts(connection, found, asked, by_board=False)
     others = {
         name: score_boards.find_first_beside(connection, other, name, ranked)
         for name, other in beside.items()
@@ -332,12 +332,9 @@ def check_direction(metric: str, parameter: str = "metric") -> None:
 def _listed(
     connection: Connection, found: BoardMatch, asked: BoardQuery, *, by_board: bool = True
 ) -> sa.Select[Any]:
-    """The board's scores that are listed. Not `by_board`: found by another index than the board's,
-    of a condition that leaves few.
-    """
+    """The board's scores that are listed; `by_board` as of `score_boards.is_on_board`."""
     query = sa.select(*(score_rows.c[name] for name in _SHOWN))
-    board = score_rows.c.board_id if by_board else score_rows.c.board_id + 0
-    query = query.where(board == found.board, score_rows.c.listed)
+    query = query.where(score_boards.is_on_board(found, by_board=by_board), score_rows.c.listed)
     if not asked.labels:
         return query
     return query.join(labels, labels.c.run_id == score_rows.c.run_id).where(
@@ -347,12 +344,12 @@ def _listed(
 
 
 def _firsts(
-    connection: Connection, found: BoardMatch, asked: BoardQuery
+    connection: Connection, found: BoardMatch, asked: BoardQuery, *, by_board: bool = True
 ) -> tuple[sa.Select[Any], Any]:
     """The rows of a leaderboard, of equal scores of a checkpoint only the first; its columns."""
     if not asked.labels:
         columns = score_rows.c
-        on_board = columns.board_id == found.board, columns.first
+        on_board = score_boards.is_on_board(found, by_board=by_board), columns.first
         return sa.select(*(columns[name] for name in _SHOWN)).where(*on_board), columns
     age = score_rows.c.created_at, score_rows.c.run_id
     again = sa.func.row_number().over(partition_by=score_rows.c.same, order_by=age)

@@ -39,6 +39,14 @@ class BoardMatch:
     others: Mapping[str, int]
 
 
+def is_on_board(found: BoardMatch, *, by_board: bool) -> sa.ColumnElement[bool]:
+    """The condition for scores of a board. Not `by_board`: they are found by another index than the
+    board's, of a condition that leaves few.
+    """
+    board = score_rows.c.board_id
+    return (board if by_board else board + 0) == found.board
+
+
 def find_board(connection: Connection, pinned: PinnedSplit, asked: BoardQuery) -> BoardMatch:
     metric = catalogue.find_metric(asked.metric).name
     these = run_store.match_split(pinned, boards), boards.c.metric == metric
@@ -116,7 +124,7 @@ def find_scores_beside(
     """
     if found.board is None:
         return BoardScores(metric, found.signature, {})
-    on_board = score_rows.c.board_id == found.board, score_rows.c.listed
+    on_board = is_on_board(found, by_board=False), score_rows.c.listed
     own = sa.select(*_SHOWN).where(
         *on_board, score_rows.c.metric.in_(catalogue.list_metric_names(metric))
     )
@@ -153,7 +161,7 @@ def find_first_beside(
     query = (
         sa.select(score_rows.c.place, score_rows.c.same, runs.c.checkpoint)
         .join(runs, runs.c.id == score_rows.c.run_id)
-        .where(score_rows.c.board_id == found.board, score_rows.c.first)
+        .where(is_on_board(found, by_board=True), score_rows.c.first)
         .order_by(score_rows.c.place, score_rows.c.created_at, score_rows.c.run_id)
         .execution_options(yield_per=_LOOKED_AT)
     )
@@ -164,11 +172,16 @@ def find_first_beside(
     with connection.execute(query) as result:
         for some in result.partitions():
             checkpoints = {row.checkpoint for row in some if row.checkpoint is not None}
-            alike = sa.select(score_rows.c.run_id).where(
-                score_rows.c.same.in_([row.same for row in some])
+            alike = score_rows.c.same.in_([row.same for row in some])
+            near = (
+                sa.select(score_rows.c.run_id).where(alike),
+                sa.select(runs.c.id).where(runs.c.checkpoint.in_(checkpoints)),
             )
-            here = rows.c.run_id.in_(alike) | runs.c.checkpoint.in_(checkpoints)
-            candidates = {row.run_id: row for row in connection.execute(own.where(here))}
+            candidates = {
+                row.run_id: row
+                for these in near
+                for row in connection.execute(own.where(rows.c.run_id.in_(these)))
+            }
             of = {identity: row.checkpoint for identity, row in candidates.items()}
             scores = find_scores_beside(connection, found, metric, of).scores
             places = [
