@@ -77,8 +77,8 @@ class RunWatcher:
                     future.set_result(now)
 
 
-_MOST = 500  # unfinished runs, and ended ones, that are looked at: the newest
-_ENDED = 30.0  # seconds for which an ended run is looked at
+MOST_WATCHED = 500  # unfinished runs, and ended ones, that are looked at: the newest
+RECENT_SECONDS = 30.0  # seconds for which an ended run is looked at
 _VERSION_COLUMNS = (runs.c.id, runs.c.kind, runs.c.version, runs.c.status)
 
 RunVersion = tuple[str, int, str]  # its kind, version and status
@@ -110,15 +110,16 @@ class TeamWatcher:
             yield
 
     async def changes(
-        self, team: str, records: Records, pause: Callable[[], float]
+        self, team: str, records: Records, pause: Callable[[], float], *, recent: bool = False
     ) -> AsyncIterator[dict[str, RunVersion]]:
         """The runs that have changed since the last time; none after so many seconds without any as
-        `pause` says then. `records` are those of the team.
+        `pause` says then. `records` are those of the team. `recent`: first all runs that are looked
+        at.
         """
         here = self._teams.setdefault(team, _WatchedTeam(records))
         self._listening[team] += 1
         self._some.set()
-        before = here.seen
+        before = {} if recent else here.seen
         try:
             while True:
                 now = here.seen
@@ -158,12 +159,12 @@ class TeamWatcher:
 def _read_versions(records: Records) -> RunVersions:
     newest = runs.c.created_at.desc()
     unfinished = sa.select(*_VERSION_COLUMNS).where(runs.c.finished_at.is_(None)).order_by(newest)
-    since = time.time() - _ENDED
+    since = time.time() - RECENT_SECONDS
     ended = sa.select(*_VERSION_COLUMNS).where(runs.c.finished_at > since).order_by(newest)
     with records.reading() as connection:
         rows = [
-            *connection.execute(unfinished.limit(_MOST)),
-            *connection.execute(ended.limit(_MOST)),
+            *connection.execute(unfinished.limit(MOST_WATCHED)),
+            *connection.execute(ended.limit(MOST_WATCHED)),
         ]
     return {row.id: (row.kind, row.version, row.status) for row in rows}
 

@@ -51,7 +51,7 @@ function decoded(part) {
   }
 }
 
-const listening = listen();
+listen();
 let end = () => {};
 const main = h("main", { id: "content", tabindex: "-1" });
 document.body.append(...frame(main));
@@ -59,8 +59,8 @@ document.getElementById("unloaded")?.remove();
 effect(() => {
   const pathname = path.value;
   end(); // the view that is left heeds the new address no more
-  Promise.all([found(pathname), listening]).then(
-    ([make]) => path.peek() === pathname && show(make),
+  found(pathname).then(
+    (make) => path.peek() === pathname && show(make),
     () => path.peek() === pathname && show(notLoaded),
   );
 });

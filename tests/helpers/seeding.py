@@ -19,21 +19,21 @@ from service.engine.tables import (
 
 # How a copy differs, by table and column; other columns are equal. {n}: its number, from 1001.
 # {at}: the place of the number in 64 hex digits.
-_ID, _LATER = "{column} || CAST({at} * 10000 + {n} AS TEXT)", "{column} + 1000 * {n}"
+_ID, _EARLIER = "{column} || CAST({at} * 10000 + {n} AS TEXT)", "{column} - 1000 * {n}"
 _KEY = "substr({column}, 1, {at} - 1) || CAST({n} AS TEXT) || substr({column}, {at} + 4)"
 _DIGEST = "substr({column}, 1, {at} + 6) || CAST({n} AS TEXT) || substr({column}, {at} + 11)"
 _COPIED: Mapping[sa.Table, Mapping[str, str]] = {
-    runs: {"id": _ID, "checkpoint": _DIGEST, "created_at": _LATER, "finished_at": _LATER},
-    task_rows: {"key": _KEY, "created_at": _LATER},
+    runs: {"id": _ID, "checkpoint": _DIGEST, "created_at": _EARLIER, "finished_at": _EARLIER},
+    task_rows: {"key": _KEY, "created_at": _EARLIER},
     run_tasks: {"run_id": _ID, "task_key": _KEY},
-    labels: {"run_id": _ID, "created_at": _LATER},
-    checkpoints: {"digest": _DIGEST, "created_at": _LATER},
+    labels: {"run_id": _ID, "created_at": _EARLIER},
+    checkpoints: {"digest": _DIGEST, "created_at": _EARLIER},
     score_rows: {
         "run_id": _ID,
         "value": "{column} + 0.000001 * {n}",
         "place": "{column} + 0.000001 * {n}",
         "same": "{column} + {n}",
-        "created_at": _LATER,
+        "created_at": _EARLIER,
     },
 }
 

@@ -7,10 +7,11 @@ import { onEnd, signal } from "./signals.js";
 
 /** @typedef {{ kind: string, id: string, version: number, status: string }} Change */
 
-const STREAM = "/v1/events";
+const STREAM = "/v1/events?recent=true"; // it begins with what changed a moment ago
+const RECENT = 20_000; // milliseconds, less than this moment
 const NAME = "prescore-events";
 const PAUSE = 3_000; // milliseconds until a stream that was refused is asked for again
-const MOST_WAIT = 500; // milliseconds that the first view waits for the stream
+const began = Date.now();
 const channel = new BroadcastChannel(NAME);
 
 /** Whether changes are heard of: by this tab, or by another that tells this one. */
@@ -41,14 +42,8 @@ export const onChangeOf = (idOf, action) =>
     if (id !== null && (!change || change.id === id)) action();
   });
 
-let settle = () => {};
-/** Settled once it is known whether changes are heard of, or after a while: a view that asks then
- * misses none, and need not ask again when the stream opens. @type {Promise<void>} */
-const known = new Promise((resolve) => (settle = resolve));
-
 /** @param {{ is: string, change?: Change | null }} told */
 function tell(told) {
-  if (told.is === "live" || told.is === "away") settle();
   if (told.is === "live") isLive.value = true;
   if (told.is === "away") isLive.value = false;
   if (told.is === "change") listeners.forEach((action) => action(told.change ?? null));
@@ -66,9 +61,9 @@ channel.addEventListener("message", ({ data }) => tell(data));
 export function listen() {
   navigator.locks.request(NAME, lead);
   channel.postMessage({ is: "who" });
-  setTimeout(settle, MOST_WAIT);
-  return known;
 }
+
+let wasOpen = false;
 
 /** Listen for all tabs, as long as this one is open. */
 async function lead() {
@@ -92,7 +87,8 @@ function untilClosed(source) {
   source.addEventListener("run", ({ data }) => tellAll({ is: "change", change: JSON.parse(data) }));
   source.addEventListener("open", () => {
     tellAll({ is: "live" });
-    tellAll({ is: "change", change: null });
+    if (wasOpen || Date.now() - began > RECENT) tellAll({ is: "change", change: null });
+    wasOpen = true;
   });
   return new Promise((resolve) => {
     source.addEventListener("error", () => {

@@ -5,6 +5,7 @@
 
 import { h } from "../core/dom.js";
 import { relative, time } from "./dates.js";
+import { count } from "./numbers.js";
 import { evaluationPlace, splitCrumbs } from "./places.js";
 
 /** @typedef {Record<string, string> | null | undefined} Labels */
@@ -24,7 +25,7 @@ export function nameOf(labels) {
   if (!labels) return "";
   const { run, name, file, branch, commit } = labels;
   const step = stepOf(labels);
-  if (run) return step === null ? run : `${run}, step ${step.toLocaleString("en")}`;
+  if (run) return step === null ? run : `${run}, step ${count(step)}`;
   if (name || file) return name || file;
   return [branch, commit?.slice(0, COMMIT) || othersOf(labels)[0]].filter(Boolean).join(", ");
 }

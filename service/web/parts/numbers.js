@@ -3,6 +3,11 @@
 const PRODUCT = /_prob_/; // products of probabilities: the only scores that are small by nature
 const PERPLEXITY = /perplexity|_pplx_/;
 const LARGE = 100_000;
+const WHOLE = new Intl.NumberFormat("en");
+/** By digits behind the point: a format that is made for each number takes most of the time of a table. */
+const FORMATS = [0, 1, 2, 3].map(
+  (digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+);
 
 /** Digits behind the point. @param {string} metric @param {number} size */
 const digitsOf = (metric, size) =>
@@ -14,8 +19,7 @@ export function number(value, metric = "") {
   const size = Math.abs(value);
   const isSmall = PRODUCT.test(metric) && size < 0.0005;
   if (size !== 0 && (isSmall || size >= LARGE)) return value.toExponential(2);
-  const digits = digitsOf(metric, size);
-  const text = size.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const text = FORMATS[digitsOf(metric, size)].format(size);
   return value < 0 && /[1-9]/.test(text) ? `−${text}` : text;
 }
 
@@ -26,7 +30,7 @@ export function signed(value, metric) {
 }
 
 /** @param {number | null | undefined} value */
-export const count = (value) => (typeof value === "number" ? value.toLocaleString("en") : "–");
+export const count = (value) => (typeof value === "number" ? WHOLE.format(value) : "–");
 
 /** Whether its digits tell it from 0. @param {number | null | undefined} value */
 export const isShown = (value) => typeof value === "number" && Math.abs(value) >= 0.0005;

@@ -37,7 +37,7 @@ const AHEAD = 60; // rows before the end at which more are asked for
 const COVERED = 90; // pixels of the screen that the frame and the head of the table cover
 
 const phone = matchMedia("(max-width: 640px)");
-const isPhone = signal(phone.matches);
+export const isPhone = signal(phone.matches);
 phone.addEventListener("change", () => (isPhone.value = phone.matches));
 
 /**
@@ -135,13 +135,14 @@ const SORTED = { ascending: " ▲", descending: " ▼", none: "" };
 /** @template T @param {Column<T>} column @param {() => T} row @param {() => number} [place] */
 function cellOf({ kind = "", cell, once, phone, tone, shade }, row, place = () => -1) {
   const isName = kind.split(" ").includes("name");
+  const classes = [kind, phone && `phone-${phone}`];
   const part = computed(() => shade?.(row()) ?? null);
   return h(
     isName ? "th" : "td",
     {
       scope: isName && "row",
-      class: () => [kind, phone && `phone-${phone}`, tone?.(row()), part.value !== null && "shaded"],
-      style: () => ({ "--shade": part.value ?? 0 }),
+      class: tone || shade ? () => [...classes, tone?.(row()), part.value !== null && "shaded"] : classes,
+      style: shade && (() => ({ "--shade": part.value ?? 0 })),
     },
     once ? unread(() => cell(row(), place())) : () => cell(row(), place()),
   );

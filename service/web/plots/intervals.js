@@ -32,11 +32,21 @@ export const line = (name, x, height, title) =>
 export const band = (name, [from, to], y, height) =>
   s("rect", { class: name, x: from, y, width: Math.max(1, to - from), height, rx: 3 });
 
+/** Of ranges, which many rows share. @type {WeakMap<Range, number[]>} */
+const known = new WeakMap();
+
 /** Three to five, where round values allow it. @param {Range} range */
-const ticksOf = (range) =>
-  [2, 3, 4, 5, 6, 8]
-    .map((many) => ticks(range, many))
-    .reduce((best, each) => (Math.abs(each.length - LABELS) < Math.abs(best.length - LABELS) ? each : best));
+function ticksOf(range) {
+  const found =
+    known.get(range) ??
+    [2, 3, 4, 5, 6, 8]
+      .map((many) => ticks(range, many))
+      .reduce((best, each) =>
+        Math.abs(each.length - LABELS) < Math.abs(best.length - LABELS) ? each : best,
+      );
+  known.set(range, found);
+  return found;
+}
 
 /** @param {Range} range */
 export function axis(range) {

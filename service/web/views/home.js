@@ -10,7 +10,7 @@ import { ago } from "../parts/dates.js";
 import { section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
 import { distinctNames, evaluationLink, stepOf } from "../parts/names.js";
-import { number } from "../parts/numbers.js";
+import { count, number } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
 import {
   capitalized,
@@ -42,7 +42,10 @@ export function home() {
   const evaluations = (/** @type {Record<string, string | number>} */ asked) =>
     place("/v1/evaluations", { metrics: METRICS.join(","), ...asked });
   const attention = resource(() => place("/v1/attention", { limit: MOST_ATTENTION }));
-  const trainings = resource(() => place("/v1/trainings", { limit: MOST_TRAININGS }));
+  const isBegun = computed(() => Boolean(attention.answer.value ?? attention.refused.value));
+  const trainings = resource(() =>
+    isBegun.value ? place("/v1/trainings", { limit: MOST_TRAININGS }) : null,
+  ); // what is above comes first
   const latest = pages(() => evaluations({ limit: MOST }));
   const datasets = resource(() => place("/v1/datasets", { limit: 100 }));
   const unfinished = resource(() => evaluations({ status: "unfinished", limit: MOST_COUNTED }));
@@ -165,7 +168,7 @@ const subject = ({ evaluation, labels, dataset, checkpoints }, names) =>
 /** `, steps 2 to 6`, of those that tell their step. @param {Attention[]} checkpoints */
 function stepsOf(checkpoints) {
   const steps = checkpoints.map(({ labels }) => stepOf(labels)).filter((step) => step !== null);
-  const [first, last] = [Math.min(...steps), Math.max(...steps)].map((step) => step.toLocaleString("en"));
+  const [first, last] = [Math.min(...steps), Math.max(...steps)].map(count);
   return first !== last && steps.length ? `, steps ${first} to ${last}` : "";
 }
 

@@ -101,6 +101,14 @@ def test_the_stream_of_an_ended_evaluation_is_over_after_a_change(client, place)
     assert client.get(f"{place}/events", headers=last).status_code == 204
 
 
+def test_a_stream_of_the_team_may_begin_with_what_changed_a_moment_ago(client, place):
+    wanted = client.get(place).json()["id"]
+    with client.stream("GET", "/v1/events?recent=true&seconds=1") as events:
+        told = [line for line in events.iter_lines() if wanted in line]
+    assert len(told) == 1, "told once, and not again"
+    assert '"status": "succeeded"' in told[0]
+
+
 @pytest.mark.parametrize(
     ("wanted", "pointer"),
     [

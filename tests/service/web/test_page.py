@@ -152,8 +152,8 @@ def test_without_scripts_the_page_says_what_it_needs(chromium, service):
 
 
 def test_it_is_small(chromium, service, evaluated, training):
-    """At most 60 kB of scripts and styles, packed, in at most 30 requests beside the stream of
-    changes. What the first view imports is sent for at once, and nothing else.
+    """At most 60 kB of scripts and styles, packed, in at most 30 requests. What the first view
+    imports is sent for at once, and nothing else.
     """
     with chromium.new_context() as context:
         page, found = context.new_page(), []
@@ -162,7 +162,6 @@ def test_it_is_small(chromium, service, evaluated, training):
         page.wait_for_selector("[data-live=true]")
         files = [each for each in found if "/ui/files/" in each.url]
         sizes = [int(each.headers["content-length"]) for each in files]
-    found = [each for each in found if "/v1/events" not in each.url]
     print(f"{len(found)} requests; {len(files)} files of {sum(sizes) / 1000:.1f} kB")
     assert len(found) <= 30
     assert sum(sizes) <= 60_000

@@ -11,6 +11,7 @@ import { evaluationLink, nameOf, nameOrId } from "../../parts/names.js";
 import { count, interval, number, probability, signed } from "../../parts/numbers.js";
 import { evaluationPlace } from "../../parts/places.js";
 import { badge } from "../../parts/states.js";
+import { isPhone } from "../../parts/table.js";
 import { axis, intervalBar, rangeOf } from "../../plots/intervals.js";
 import { extent, usualExtent } from "../../plots/scale.js";
 
@@ -44,7 +45,7 @@ export function boardColumns(of) {
       kind: "narrow",
       phone: "below",
       cell: (row) => [
-        h("span.on-phone.quiet.state", stateOnPhone(row, of)),
+        isPhone.value && h("span.on-phone.quiet.state", stateOnPhone(row, of)),
         intervalBar(row, range.value, { metric: metric.value, marks: row.reference ? {} : marks.value }),
       ],
     },
@@ -157,7 +158,7 @@ function system(row) {
     .map((each) => each.join(" "));
   if (labels.file && labels.file !== name) texts.unshift(labels.file);
   return [
-    h("span.on-phone.quiet", `${rankOf(row)} `),
+    isPhone.value && h("span.on-phone.quiet", `${rankOf(row)} `),
     evaluationLink(evaluation, labels),
     equal > 0 && [" ", equalOnes(equal, others)],
     row.is_collapsed && h("span.off-phone", " ", badge("collapsed")),
