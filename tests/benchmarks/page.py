@@ -4,7 +4,8 @@
 
 The service runs in its own processes; the evaluations are copies (`tests/helpers/seeding.py`).
 Promised on two cores that do nothing else: the first view within 300 ms with nothing kept, the next
-within 150; a board of 10,000 open within 400; an event on the screen within 300; scripts and styles of at most 60 kB, packed, in at most 30 requests.
+within 150; a board of 10,000 open within 400; an event on the screen within 300; scripts and
+styles of at most 60 kB, packed, in at most 30 requests.
 """
 
 import argparse
