@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from playwright.sync_api import Browser, ConsoleMessage, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 import prescore
 from helpers import gallery, page_loads
@@ -98,11 +98,26 @@ def _take_view(browser: Browser, url: str, folder: Path, name: str, size: str) -
         told = f"{figures.milliseconds:6.0f}{figures.shifts:8.3f}{figures.bytes / 1000:7.0f}"
         told += f"{figures.requests:10}  {'; '.join(errors)[:300]}"
         print(f"{f'{name}-{size}':30}{told}", flush=True)
+        _see_all(page)
         clip = {"x": 0, "y": 0, "width": width, "height": min(figures.height, TALLEST)}
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             path = folder / f"{name}-{size}-{scheme}.png"
             page.screenshot(path=path, full_page=True, clip=clip, animations="disabled")
+
+
+def _see_all(page: Page) -> None:
+    """Go through the view once, so that what is drawn only where it is seen is drawn."""
+    page.evaluate(
+        """async () => {
+          for (let top = 0; top < document.documentElement.scrollHeight; top += innerHeight) {
+            scrollTo(0, top);
+            await new Promise((resolve) => setTimeout(resolve, 100));
+          }
+          scrollTo(0, 0);
+        }"""
+    )
+    page.wait_for_timeout(300)
 
 
 if __name__ == "__main__":

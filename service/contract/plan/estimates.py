@@ -96,8 +96,9 @@ def explain_too_few(evaluations: int, runs: int, of: str = "checkpoints") -> str
     """Why so many evaluations and runs are too few for a forecast; None where they are enough."""
     if evaluations < FEWEST_EVALUATIONS:
         return (
-            f"this split has {count_noun(evaluations, 'finished evaluation')} of other {of}, "
-            f"computed in the same way; a forecast needs at least {FEWEST_EVALUATIONS}"
+            f"this split has {count_noun(evaluations, 'finished evaluation')} of other {of} with "
+            "the same settings and kind of tokens; a forecast needs at least "
+            f"{FEWEST_EVALUATIONS}"
         )
     if runs < FEWEST_RUNS:
         return (

@@ -28,6 +28,9 @@ const TITLES = /** @type {Record<string, string>} */ ({
 /** @param {string} metric */
 export const titleOf = (metric) => TITLES[metric] ?? metric.replace(/^bleu_(\d)$/, "BLEU-$1");
 
+/** A message of the service with the names of metrics as the page writes them. @param {string} text */
+export const withTitles = (text) => text.replace(/\b[a-z]+_[a-z0-9]+\b/g, titleOf);
+
 const ORDER = "cider_d cider meteor rouge_l spice bleu_4 bleu_3 bleu_2 bleu_1".split(" ");
 
 /** Metrics in one order everywhere, the chosen one first; others after them, as they are. @param {string[]} metrics @param {string} [chosen] */

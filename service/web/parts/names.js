@@ -4,14 +4,14 @@
  */
 
 import { h } from "../core/dom.js";
-import { relative, time } from "./dates.js";
+import { time } from "./dates.js";
 import { count } from "./numbers.js";
 import { evaluationPlace, splitCrumbs } from "./places.js";
 
 /** @typedef {Record<string, string> | null | undefined} Labels */
 
 const COMMIT = 7; // digits of a commit that are shown
-const SHORT = 9; // characters of an id
+const SHORT = 6; // characters of an id, without its kind
 const NAMING = ["run", "step", "epoch", "name", "file", "branch", "commit"];
 
 /** The number that ends the label `step`, or else `epoch`. @param {Record<string, string>} labels */
@@ -30,21 +30,19 @@ export function nameOf(labels) {
   return [branch, commit?.slice(0, COMMIT) || othersOf(labels)[0]].filter(Boolean).join(", ");
 }
 
-/** Labels that are no part of a name: `who nightly`. @param {Record<string, string>} labels */
+/** Labels that are no part of a name: `who: nightly`. @param {Record<string, string>} labels */
 const othersOf = (labels) =>
-  Object.entries(labels).flatMap(([label, value]) => (NAMING.includes(label) ? [] : `${label} ${value}`));
+  Object.entries(labels).flatMap(([label, value]) => (NAMING.includes(label) ? [] : `${label}: ${value}`));
 
 /** The label that gives the name; `name` where there is none. @param {Record<string, string>} labels */
 export const namingLabel = (labels) =>
   ["run", "name", "file", "branch"].find((label) => labels[label]) ?? "name";
 
-/** The name, or else the beginning of the id. @param {Labels} labels @param {string} id */
-export const nameOrId = (labels, id) => nameOf(labels) || id.slice(0, SHORT);
+/** The name, or else some digits of the id: `unnamed cBUZGk`. @param {Labels} labels @param {string} id */
+export const nameOrId = (labels, id) => nameOf(labels) || `unnamed ${digitsOf(id)}`;
 
-/** The name, or else the dataset and the age. @param {Named} item */
-export const nameOrAge = ({ id, labels, created_at, dataset }) =>
-  nameOf(labels) ||
-  (dataset ? `${dataset.name}/${dataset.split}, ${relative(created_at)}` : id.slice(0, SHORT));
+/** @param {string} id */
+const digitsOf = (id) => id.replace(/^\w+?_/, "").slice(0, SHORT);
 
 /** Names in their order, numbers by their size: `run2` before `run10`. */
 export const byName = new Intl.Collator("en", { numeric: true }).compare;
@@ -57,17 +55,17 @@ const TRAITS = [
       .filter((text) => !nameOf(labels).endsWith(text))
       .join(", "),
   ({ created_at }) => time(created_at),
-  ({ id }) => id.slice(0, SHORT),
+  ({ id }) => digitsOf(id),
 ];
 
-/** @typedef {{ id: string, labels: Labels, created_at: string, dataset?: { name: string, split: string } }} Named */
+/** @typedef {{ id: string, labels: Labels, created_at: string }} Named */
 
 /** A name for each that no other one has. @param {readonly Named[]} items @returns {Map<string, string>} By id. */
 export function distinctNames(items) {
   /** @type {Map<string, Named[]>} */
   const groups = new Map();
   for (const item of new Map(items.map((each) => [each.id, each])).values()) {
-    const name = nameOrAge(item);
+    const name = nameOrId(item.labels, item.id);
     groups.set(name, [...(groups.get(name) ?? []), item]);
   }
   return new Map(

@@ -4,7 +4,7 @@
  * test does not show is "not shown", not "equal".
  */
 
-import { titleOf, wordsOf } from "./metrics.js";
+import { titleOf, wordsOf, withTitles } from "./metrics.js";
 import { nameOrId } from "./names.js";
 import { probability, count, duration, interval, isShown, number, signed } from "./numbers.js";
 
@@ -330,7 +330,7 @@ export function leaderboardSentence(board) {
     repeating > 0 &&
       `${plural(repeating, "system")} ${repeating === 1 ? "says" : "say"} one caption for most images.`,
     typeof board.detectable === "number" &&
-      `A real difference of ${number(board.detectable, metric)} from the first is found 4 times in 5 (the median of the rows).`,
+      `A true difference of about ${number(board.detectable, metric)} from the first is found 4 times in 5.`,
     preferred.length > 0 && `${listed(preferred)}.`,
   ];
   if (board.items.length === 1)
@@ -511,7 +511,8 @@ export function trainingSentence({ run, metric, steps, words = [], others = [] }
 }
 
 /** The first of the last steps, if all of these have collapsed. @template T @param {T[]} steps @param {(step: T) => unknown} hasCollapsed @returns {T | undefined} */
-const collapsedSince = (steps, hasCollapsed) => steps[steps.findLastIndex((step) => !hasCollapsed(step)) + 1];
+export const collapsedSince = (steps, hasCollapsed) =>
+  steps[steps.findLastIndex((step) => !hasCollapsed(step)) + 1];
 
 /** The score of the latest step after a fall, beside that of the training that the fall is behind. @param {Evaluation & { step: number }} last @param {Fall} fall @param {string} metric @param {{ run: string, steps: (Evaluation & { step: number })[] }[]} others */
 function latestBeside({ step, scores }, { beside }, metric, others) {
@@ -630,8 +631,7 @@ const constantShares = (health) =>
     )
     .sort((one, other) => one.share - other.share);
 
-const TRAINING_REMEDY =
-  "Add a version of the dataset with a split train (prescore datasets add), and run the probes again.";
+const TRAINING_REMEDY = "Add a split train to the dataset, and run the probes again.";
 
 /** Whether a split of training captions would tell more. @param {Health} health @param {string | null | undefined} reason */
 const isWithoutTraining = (health, reason) =>
@@ -658,11 +658,9 @@ export function trustSentence({ health, reason, correlations, target }) {
     shares.length > 0 && "How well metrics agree with people's ratings is not measured here.",
     found && strongest(predictors)
       ? `${predictor(predictors, target)}, ${chosenOf(found.pregen)}.`
-      : `Not known yet which pre-gen metric predicts ${titleOf(target)}: ${correlations?.none_because ?? NO_STUDY}.`,
+      : `Not known yet which pre-gen metric predicts ${titleOf(target)}.`,
   );
 }
-
-const NO_STUDY = "no study of this split has been made";
 
 /** @param {Health} health @param {string | null | undefined} reason */
 function mostTrusted(health, reason) {
@@ -757,7 +755,7 @@ export function pregenSentence({ correlations: { study, none_because: reason }, 
   const found = study?.metrics[target]?.correlations ?? [];
   if (!study || !strongest(found))
     return sentence(
-      `Not known yet which pre-gen metric predicts ${titleOf(target)} here: ${reason ?? (study ? `the study has no ${titleOf(target)}` : NO_STUDY)}.`,
+      `Not known yet which pre-gen metric predicts ${titleOf(target)} here: ${study ? `the study has no ${titleOf(target)}` : withTitles(reason ?? "no study of this split has been made")}.`,
     );
   return sentence(`${predictor(found, target)}.`, `${capitalized(chosenOf(study.pregen))}.`);
 }

@@ -8,7 +8,7 @@ import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { ago, clock } from "../parts/dates.js";
 import { fact, folded, section, viewHead } from "../parts/layout.js";
-import { nameOrAge, nameOrId } from "../parts/names.js";
+import { nameOrId } from "../parts/names.js";
 import { duration, short } from "../parts/numbers.js";
 import {
   captionsPlace,
@@ -67,7 +67,7 @@ export function evaluation(id) {
     fallenImages(id, drops.answer.value),
   ];
   const name = () =>
-    isThere.value ? nameOrAge(run()) : isMissing.value ? "No such evaluation" : "Evaluation";
+    isThere.value ? nameOrId(run().labels, run().id) : isMissing.value ? "No such evaluation" : "Evaluation";
   const content = () =>
     following(found, () =>
       allAnswered(

@@ -8,8 +8,8 @@ import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { ago } from "../parts/dates.js";
 import { section, viewHead } from "../parts/layout.js";
-import { metricName } from "../parts/metrics.js";
-import { distinctNames, evaluationLink, stepOf } from "../parts/names.js";
+import { metricName, titleOf } from "../parts/metrics.js";
+import { distinctNames, evaluationLink, nameOrId, stepOf } from "../parts/names.js";
 import { count, number } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
 import {
@@ -100,15 +100,10 @@ const NOTHING = {
 };
 
 /** @param {Attention} item @returns {import("../parts/names.js").Named} */
-const namedOf = ({ evaluation, labels, at, dataset }) => ({
-  id: evaluation,
-  labels,
-  created_at: at,
-  dataset,
-});
+const namedOf = ({ evaluation, labels, at }) => ({ id: evaluation, labels, created_at: at });
 
 /** @param {Names} names @param {Attention} item */
-const nameIn = (names, { evaluation }) => names.get(evaluation) ?? evaluation;
+const nameIn = (names, { evaluation, labels }) => names.get(evaluation) ?? nameOrId(labels, evaluation);
 
 /** @param {{ value: Attention[] }} items @param {{ value: Names }} names */
 function attentionTable(items, names) {
@@ -265,7 +260,11 @@ function score({ scores, forecast }, metric) {
   const { value = null, interval: ends = null } = scores[metric] ?? {};
   const expected = /** @type {Record<string, any>} */ (forecast ?? {})[metric]?.value;
   if (value !== null)
-    return [number(value, metric), ends && h("span.quiet", ` ±${number((ends[1] - ends[0]) / 2, metric)}`)];
+    return [
+      h("span.sub.on-phone", titleOf(metric)),
+      number(value, metric),
+      ends && h("span.quiet", ` ±${number((ends[1] - ends[0]) / 2, metric)}`),
+    ];
   return typeof expected === "number" ? h("i.quiet", `${number(expected, metric)} forecast`) : "–";
 }
 

@@ -14,8 +14,8 @@ import { nameOrId } from "../parts/names.js";
 import { comparePlace, splitTabs } from "../parts/places.js";
 import { leaderboardSentence } from "../parts/sentences.js";
 import { allAnswered, refusalOf } from "../parts/states.js";
-import { table } from "../parts/table.js";
-import { boardColumns, referencesOf, rowTone } from "./boards/columns.js";
+import { isPhone, table } from "../parts/table.js";
+import { barLegend, boardColumns, referencesOf, rowTone } from "./boards/columns.js";
 import { csvChip } from "./downloads.js";
 
 /** @typedef {import("./boards/columns.js").BoardRow} Row */
@@ -94,6 +94,7 @@ export function leaderboard(name, split) {
           ),
         ),
         selection.dialog,
+        () => isPhone.value && barLegend(of),
         table(board.items, {
           name: "Leaderboard",
           columns: boardColumns(of),

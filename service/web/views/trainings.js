@@ -8,7 +8,7 @@ import { view } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { runPlace, splitCrumbs, splitTabs } from "../parts/places.js";
-import { fallSign, fallSize, plural, trainingsSentence } from "../parts/sentences.js";
+import { collapsedSince, fallSign, fallSize, plural, trainingsSentence } from "../parts/sentences.js";
 import { extent, finite, linear } from "../plots/scale.js";
 
 /** @typedef {Schemas["CaptionerTraining"]} TrainingRun */
@@ -48,7 +48,7 @@ export function trainingCards(items) {
     h(
       "ul.legend",
       h("li", "Curves of one metric on one split have one scale"),
-      has(({ fall }) => Boolean(fall)) && h("li", h("span.swatch.fell"), "worse than expected"),
+      has((step) => step.is_fallen) && h("li", h("span.swatch.fell"), "worse than expected in this metric"),
       has((step) => step.is_collapsed) && h("li", h("span.swatch.collapsed"), "one caption for most images"),
     ),
     h(
@@ -95,17 +95,17 @@ function progress({ metric, forecast }, known) {
 /** How it goes. @param {TrainingRun} training @param {TrainingRun["steps"]} known */
 function signs({ metric, steps, best, running }, known) {
   const last = known[known.length - 1];
-  const hasCollapsed = last?.is_collapsed;
+  const collapsed = collapsedSince(known, (step) => step.is_collapsed);
   const fall = steps.findLast((step) => step.fall)?.fall;
   const isBest = best?.step === last?.step;
   return h(
     "span",
     fall && [h("span.badge.bad", `step ${count(fall.step)} ${fallSign(fall, metric)}`), " "],
-    hasCollapsed && [h("span.badge.wait", `step ${count(last.step)} collapsed`), " "],
+    collapsed && [h("span.badge.wait", `collapsed since step ${count(collapsed.step)}`), " "],
     running > 0 && h("span.badge.wait", "running"),
     !running &&
       !fall &&
-      !hasCollapsed &&
+      !collapsed &&
       best &&
       (isBest ? h("span.badge.good", "improving") : h("span.badge", `best: step ${count(best.step)}`)),
   );

@@ -6,6 +6,7 @@ import { onChange } from "../core/live.js";
 import { computed, signal } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
 import { section, view } from "../parts/layout.js";
+import { withTitles } from "../parts/metrics.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
 import { strongest, trustSentence } from "../parts/sentences.js";
 import { allAnswered, answered, badge, failure, refusal } from "../parts/states.js";
@@ -66,12 +67,8 @@ export function trust(name, split) {
         ),
         headed(
           "Pre-gen metrics that predict it",
-          starter(
-            "Study the correlations",
-            "/v1/studies",
-            "study",
-            dataset,
-            () => study.answer.value?.none_because ?? "",
+          starter("Study the correlations", "/v1/studies", "study", dataset, () =>
+            withTitles(study.answer.value?.none_because ?? ""),
           ),
           () => correlations(study.answer.value, target.value),
         ),

@@ -87,7 +87,7 @@ def test_no_near_name_is_looked_for_beyond_a_bound():
 
 def test_messages_of_one_have_no_plural(tmp_path):
     assert estimates.explain_too_few(1, 1).startswith(
-        "this split has 1 finished evaluation of other checkpoints, "
+        "this split has 1 finished evaluation of other checkpoints with "
     )
     assert outputs.warn_of_flat_scores("wmd", 1200)["detail"].startswith(
         "all 1,200 captions have the same wmd, "

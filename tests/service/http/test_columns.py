@@ -154,7 +154,7 @@ def test_captions_beside_columns_are_scored_too(client, brought, captions):
     assert {"bleu_4", "cider_d", "perplexity"} <= set(found["scores"])
     assert found["scores"]["cider_d"] == alone["scores"]["cider_d"]
     assert found["verdict"] == "passed"
-    assert "of other columns, computed in the same way" in found["forecast"]["none_because"]
+    assert "of other columns with the same settings" in found["forecast"]["none_because"]
 
 
 @pytest.mark.parametrize(

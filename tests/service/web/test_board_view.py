@@ -101,7 +101,7 @@ def test_of_a_third_mark_one_says_which_of_the_two_it_replaces(window, odd):
 
 
 def test_each_column_tells_its_own_scale(window, service, odd):
-    """From its lowest to its highest value; and the axis says of which metric it is."""
+    """From its lowest to its highest value, shaded; and the axis says of which metric it is."""
     page = _open(window)
     items = read_answer(service, f"{BOARD}&metric=cider_d&metrics=meteor,bleu_4")["items"]
     for metric, title in (("meteor", "METEOR"), ("bleu_4", "BLEU-4")):
@@ -110,6 +110,20 @@ def test_each_column_tells_its_own_scale(window, service, odd):
         low, high = map(float, scale.split(" – "))
         assert (low, high) == pytest.approx((min(values), max(values)), abs=5e-4)
     assert page.locator("thead .scaled:has(svg)").inner_text().startswith("CIDEr-D, 95 %")
+    values = [each["scores"]["meteor"]["value"] for each in items]
+    shades = _shades(page, 1)
+    pairs = sorted(zip(values, shades, strict=True))
+    assert [shade for _, shade in pairs] == sorted(shades)
+    assert (min(shades), max(shades)) == (0, 1)
+
+
+def _shades(page, at):
+    """Shades of a column of scores, from the best row on."""
+    rows = page.locator("tbody tr[data-place]").evaluate_all(
+        """rows => rows.map((row) => [...row.querySelectorAll("td.shaded")]
+             .map((cell) => Number(cell.style.getPropertyValue("--shade"))))"""
+    )
+    return [row[at] for row in rows]
 
 
 CONTRAST = """([selector, property]) => {
@@ -357,7 +371,8 @@ def test_a_board_on_a_phone_is_cards(chromium, service, odd):
         assert len(seen) == 4  # the mark, the name, the score, the interval
         items = read_answer(service, f"{BOARD}&metric=cider_d&metrics=meteor")["items"]
         second = items[1]
-        assert seen[1] == f"{second['rank']}{'=' * second['tied']} {second['labels']['file']}"
+        name = [f"{second['rank']}{'=' * second['tied']}", second["labels"]["file"]]
+        assert seen[1].split() == name
         assert float(seen[2]) == pytest.approx(second["value"], abs=5e-4)
         state = "not told apart" if second["tied_with_first"] else "worse"
         meteor = second["scores"]["meteor"]["value"]

@@ -161,7 +161,7 @@ def test_equal_names_are_told_apart(window, service, evaluated):
     page = window.open(f"/ui/compare?a={evaluated['passed']}&b={other}")
     page.wait_for_selector("[aria-label='Table of differences'] tbody tr")
     names = page.locator(".sides strong a").all_inner_texts()
-    assert names == ["main", "main, who other"]
+    assert names == ["main", "main, who: other"]
     assert page.locator("h1").inner_text() == " against ".join(names)
 
 

@@ -268,8 +268,8 @@ def test_equal_names_are_told_apart_by_the_commit_the_time_or_the_id(script):
         ("ev_2", {"branch": "dev"}, "2026-01-02T03:05:05Z", "dev, 2026-01-02 03:05 UTC"),
         ("ev_3", {"name": "a", "commit": "1234567890"}, "2026-01-02T03:04:05Z", "a, 1234567"),
         ("ev_4", {"name": "a", "commit": "abc"}, "2026-01-02T03:04:05Z", "a, abc"),
-        ("ev_5", {"file": "b"}, "2026-01-02T03:04:05Z", "b, ev_5"),
-        ("ev_6", {"file": "b"}, "2026-01-02T03:04:06Z", "b, ev_6"),
+        ("ev_5", {"file": "b"}, "2026-01-02T03:04:05Z", "b, 5"),
+        ("ev_6", {"file": "b"}, "2026-01-02T03:04:06Z", "b, 6"),
         ("ev_7", {"file": "c"}, "2026-01-02T03:04:05Z", "c"),
         ("ev_7", {"file": "c"}, "2026-01-02T03:04:05Z", "c"),
     ]
@@ -297,7 +297,7 @@ def test_the_label_that_names_an_evaluation(script):
         "ours": {"name": "ours", "file": "a.pt", "branch": "dev"},
         "a.pt": {"file": "a.pt", "branch": "dev"},
         "dev, 1f2e": {"branch": "dev", "commit": "1f2e"},
-        "who me": {"who": "me"},
+        "who: me": {"who": "me"},
         "": {},
     }
     assert script(f"""

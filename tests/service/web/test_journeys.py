@@ -24,7 +24,7 @@ def _follow(page, text):
 
 def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     page = window.open("/")
-    page.wait_for_selector(f"a[href$='/{evaluated['hostile']}']")
+    page.wait_for_selector("[aria-label='Table of the latest evaluations'] a.main")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_selector("h2:has-text('Scores')")

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from helpers.fleet import bundle
+from helpers.fleet import bundle, until_ended
 from helpers.page_runs import CAPTIONS, submitted
 from service.access import keys
 from service.contract.askers import Scope
@@ -78,6 +78,30 @@ def test_a_second_tab_hears_through_the_first(chromium, service):
         second.wait_for_selector(f"a[href$='/{made}']")
         first.close()
         second.wait_for_selector("[data-live=true]")
+
+
+def test_after_a_break_a_view_asks_anew(chromium, service):
+    """A stream tells no deletions, and nothing of what ended long before it was opened again."""
+    with chromium.new_context() as context, service.client() as client:
+        made = submitted(client, labels={"who": "gone"})
+        until_ended(client, made, 60)
+        page, streams = context.new_page(), []
+        row = f"a[href$='/{made}']"
+
+        def break_once(route):
+            streams.append(route)
+            if len(streams) == 1:
+                route.fulfill(content_type="text/event-stream", body="retry: 2000\n\n")
+            else:
+                page.wait_for_selector(row)
+                assert client.delete(f"/v1/evaluations/{made}").status_code == 204
+                route.continue_()
+
+        page.route("**/v1/events*", break_once)
+        page.goto(service.url)
+        page.wait_for_selector(row)
+        page.wait_for_selector(row, state="detached")
+        assert len(streams) == 2
 
 
 def test_what_is_not_there_is_told_in_the_services_words_and_not_waited_for(window):

@@ -13,7 +13,7 @@ import { evaluationPlace } from "../../parts/places.js";
 import { badge } from "../../parts/states.js";
 import { isPhone } from "../../parts/table.js";
 import { axis, intervalBar, rangeOf } from "../../plots/intervals.js";
-import { extent, usualExtent } from "../../plots/scale.js";
+import { extent, isOutside, usualExtent } from "../../plots/scale.js";
 
 /** @typedef {Schemas["Standing"] & { reference?: string, about?: string }} BoardRow `reference`: the name of one that is no system. */
 /** @typedef {{ board: ReturnType<typeof import("../../core/api.js").pages>, metric: { value: string }, metrics: { value: string[] }, order: { value: string }, rank: (metric: string) => void, choose: (row: BoardRow) => void, isMarked: (id: string) => boolean }} Board `metrics`: those beside the one that ranks. */
@@ -52,6 +52,17 @@ export function boardColumns(of) {
     ...metrics.value.map((each) => scoreColumn(each, of)),
     { head: "Against the first", cell: (row) => h("span.quiet", against(row, of)) },
   ];
+}
+
+/** On a phone, which has no head above the bars. @param {Board} of */
+export function barLegend(of) {
+  const { items } = of.board;
+  if (!items.value.length) return null;
+  const metric = of.metric.value;
+  const range = rangeOf(items.value);
+  const dashed = referencesOf(of).filter(({ value }) => !isOutside(range, Number(value)));
+  const marks = dashed.length > 0 && `, dashed: ${dashed.map(({ reference }) => reference).join(", ")}`;
+  return h("p.quiet", `Bars: ${titleOf(metric)}, 95 %, on a scale from ${span(range, metric)}`, marks, ".");
 }
 
 /** The second line of a card: its state, against the first, and the other metrics. @param {BoardRow} row @param {Board} of */
@@ -155,7 +166,7 @@ function system(row) {
   const name = nameOf(labels);
   const texts = Object.entries(labels)
     .filter(([label, value]) => !NAMING.has(label) && value !== name)
-    .map((each) => each.join(" "));
+    .map((each) => each.join(": "));
   if (labels.file && labels.file !== name) texts.unshift(labels.file);
   return [
     isPhone.value && h("span.on-phone.quiet", `${rankOf(row)} `),
@@ -235,7 +246,7 @@ export function referencesOf({ board, metric }) {
     return [/** @type {any} */ ({ reference, about, value, interval: null, scores })];
   };
   return [
-    ...rows("human", "people", "reference: one person against the others"),
+    ...rows("human", "people", "one person against the others"),
     ...rows("constant", "one sentence for every image", `“${board.answer.value?.constant_caption ?? ""}”`),
   ];
 }

@@ -29,7 +29,7 @@ export const differenceTable = (rows, { name, heads: [a, b, difference], bar, ab
         phone: "value",
         cell: (row) => [
           signed(row.difference, row.metric),
-          h("span.sub", decidedInterval(row.interval, row.metric)),
+          h("span.sub", interval(row.interval, row.metric)),
         ],
       },
       { ...bar, phone: "below" },
@@ -37,18 +37,6 @@ export const differenceTable = (rows, { name, heads: [a, b, difference], bar, ab
       { head: "Detectable from", kind: "number", cell: (row) => number(row.detectable, row.metric) },
     ],
   });
-
-/** An interval without 0 does not touch it as it is shown. @param {[number, number] | null} ends @param {string} metric */
-function decidedInterval(ends, metric) {
-  if (!ends || ends[0] * ends[1] <= 0) return interval(ends, metric);
-  const shown = ends.map((end) => {
-    const isZero = !/[1-9]/.test(number(end, metric));
-    return isZero
-      ? end.toLocaleString("en", { maximumSignificantDigits: 1 }).replace("-", "−")
-      : number(end, metric);
-  });
-  return `[${shown.join(", ")}]`;
-}
 
 /** A and B, with their names as titles. @param {{ a: string, b: string }} names */
 export const sideHeads = ({ a, b }) => [h("span", { title: a }, "A"), h("span", { title: b }, "B")];

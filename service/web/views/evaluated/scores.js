@@ -104,7 +104,7 @@ const columnsOf = ({ dataset }, rows, hasForecasts) => [
   },
   { head: "95 %", kind: "number", cell: ({ metric, interval: ends }) => interval(ends, metric) },
   ...(hasForecasts
-    ? [/** @type {Column<Row>} */ ({ head: "Forecast", kind: "number", cell: forecast })]
+    ? [/** @type {Column<Row>} */ ({ head: "Forecast", kind: "number", phone: "below", cell: forecast })]
     : []),
   ...(hasHealth(rows, "human") ? [healthColumn("human", "People")] : []),
   ...(hasHealth(rows, "constant") ? [healthColumn("constant", "One sentence")] : []),
@@ -115,6 +115,7 @@ function forecast({ metric, score, forecast }) {
   if (!forecast) return "";
   if (forecast.none_because) return term("no forecast", `No forecast: ${forecast.none_because}.`);
   return [
+    h("span.on-phone.quiet", "forecast "),
     `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
     h("span.sub", score && landing(score.value, forecast.interval), beyondOf(forecast)),
   ];

@@ -50,7 +50,7 @@ export function reading(rows, metric) {
   if (drop === -Infinity)
     return `: ${rows.some(({ reason }) => reason) ? notMeasured(rows) : `${title} ${number(of, metric)}`}`;
   return isShown(drop)
-    ? `: ${worst.name in ROWS ? "it" : `“${nameOfRow(worst)}”`} lowers ${title} from ${number(of, metric)} by ${number(drop, metric)}`
+    ? `: ${worst.name in ROWS ? "it" : `“${nameOfRow(worst)}”`} lowers ${title} by ${number(drop, metric)}, from ${number(of, metric)} of unchanged captions`
     : `: no loss in ${title}`;
 }
 
@@ -64,10 +64,9 @@ function notMeasured(rows) {
 const nameOfRow = ({ name }) =>
   ROWS[name] ?? name.replace(/^T = (\d+)$/, "Words in fewer than $1 captions").replace(" -> ", " → ");
 
-/** @type {["human" | "constant" | "constant_of_human" | "rare_of_human", string, string][]} */
+/** @type {["human" | "constant_of_human" | "rare_of_human", string, string][]} */
 const HEALTH = [
   ["human", "People", "The score of people's captions against other people's."],
-  ["constant", "One caption", "The best score that one caption for all images has."],
   [
     "constant_of_human",
     "One caption as a share of people's",
@@ -79,9 +78,6 @@ const HEALTH = [
     "The share of people's score that is lost when rare words are unknown.",
   ],
 ];
-
-const SHARE_NOTE =
-  "“One caption” has all references. Its share of people's is lower than the two scores tell, since there it has one reference fewer, as people's captions have: the one that is held against the others.";
 
 /** @param {Record<string, Health>} health @param {string} target */
 function healthTable(health, target) {
@@ -106,7 +102,6 @@ function healthTable(health, target) {
   return [
     h("p.quiet.on-phone", `Beside each metric: ${told}.`),
     table(rows, { name: "Health of metrics", columns: filled(columns, rows) }),
-    rows.some(([, each]) => each.constant_of_human !== null) && h("p.quiet", SHARE_NOTE),
   ];
 }
 
