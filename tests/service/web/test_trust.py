@@ -141,8 +141,10 @@ def test_the_reading_of_a_probe(script):
         ].map((rows) => reading(rows, "cider_d"));
     """) == [
         ": “a” lowers CIDEr-D by 4.250, from 6.500 of unchanged captions",
-        ": “Words in fewer than 30 captions” lowers CIDEr-D by 0.500, "
-        "from 6.500 of unchanged captions",
+        (
+            ": “Words in fewer than 30 captions” lowers CIDEr-D by 0.500, "
+            "from 6.500 of unchanged captions"
+        ),
         ": no loss in CIDEr-D",
         ": it lowers CIDEr-D by 4.000, from 6.500 of unchanged captions",
         ": CIDEr-D 6.500",
