@@ -60,9 +60,10 @@ export function barLegend(of) {
   if (!items.value.length) return null;
   const metric = of.metric.value;
   const range = rangeOf(items.value);
+  const [low, high] = range.map((end) => number(end, metric));
   const dashed = referencesOf(of).filter(({ value }) => !isOutside(range, Number(value)));
   const marks = dashed.length > 0 && `, dashed: ${dashed.map(({ reference }) => reference).join(", ")}`;
-  return h("p.quiet", `Bars: ${titleOf(metric)}, 95 %, on a scale from ${span(range, metric)}`, marks, ".");
+  return h("p.quiet", `Bars: ${titleOf(metric)}, 95 %, on a scale from ${low} to ${high}`, marks, ".");
 }
 
 /** The second line of a card: its state, against the first, and the other metrics. @param {BoardRow} row @param {Board} of */
