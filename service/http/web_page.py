@@ -5,6 +5,7 @@ version is another address. `/` answers programs with JSON, as it did before the
 """
 
 import gzip
+import json
 import re
 from functools import cached_property
 from hashlib import sha256
@@ -117,8 +118,16 @@ class WebPage:
                 for name in sorted(self._find_needed({_MAIN, view}))
             ]
             links = "\n".join([*styles, *scripts])
-            pages[view] = text.replace("{links}", links).replace("{files}", self.place)
+            filled = text.replace("{links}", links).replace("{needed}", json.dumps(self._needed))
+            pages[view] = filled.replace("{files}", self.place)
         return pages
+
+    @cached_property
+    def _needed(self) -> dict[str, list[str]]:
+        """The scripts of the view at each place, beside those of the frame."""
+        frame = self._find_needed({_MAIN})
+        found = _VIEW.findall(self._files[_MAIN][0].decode())
+        return {place: sorted(self._find_needed({view}) - frame) for place, view in found}
 
     def _find_needed(self, names: set[str]) -> set[str]:
         """Find the scripts that these import, also through others, and these."""

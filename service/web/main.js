@@ -30,11 +30,16 @@ const VIEWS = [
   ["/ui/now", async () => (await import("./views/jobs.js")).jobs],
 ];
 
+/** The scripts of each of these views: sent for at once, none waits for another. @type {Record<string, string[]>} */
+const NEEDED = JSON.parse(document.getElementById("needed")?.textContent ?? "{}");
+
 /** @param {string} pathname @returns {Promise<() => View>} */
 async function found(pathname) {
   for (const [pattern, load] of VIEWS) {
     const names = pathname.match(`^${pattern.replace(/\{\w+\}/g, "([^/]+)")}$`);
     if (!names) continue;
+    for (const name of NEEDED[pattern] ?? [])
+      document.head.append(h("link", { rel: "modulepreload", href: new URL(name, import.meta.url) }));
     const make = await load();
     return () => make(...names.slice(1).map(decoded));
   }

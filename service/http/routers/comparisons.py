@@ -56,7 +56,7 @@ def list_compared_images(
 @router.get(
     "/words",
     operation_id="list_exchanged_words",
-    summary="Words of a that replace words of b",
+    summary="Words that one system says in the place of the other's",
     responses=openapi.describe_refusals(*openapi.STORED, errors.UnknownMetric),
 )
 def list_exchanged_words(

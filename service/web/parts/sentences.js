@@ -631,7 +631,7 @@ const constantShares = (health) =>
     )
     .sort((one, other) => one.share - other.share);
 
-const TRAINING_REMEDY = "Add a split train to the dataset, and run the probes again.";
+const TRAINING_REMEDY = "Add a split named train to the dataset, and run the probes again.";
 
 /** Whether a split of training captions would tell more. @param {Health} health @param {string | null | undefined} reason */
 const isWithoutTraining = (health, reason) =>

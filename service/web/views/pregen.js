@@ -143,7 +143,7 @@ const legend = (shown) =>
     h("span.ramp.over", { "aria-hidden": "true" }),
     shown === "spearman" ? " +1; " : " 1; ",
     h("span.swatch.none", { "aria-hidden": "true" }),
-    "no number. Arrow keys go through the map.",
+    "no number. Select a cell, also by arrow keys.",
   );
 
 const tiers = () =>

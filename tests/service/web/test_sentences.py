@@ -736,7 +736,7 @@ def test_the_first_sentence_says_which_metric_to_trust(told, health, reason, cla
 def test_without_training_captions_the_remedy_is_told(told):
     given = {"health": _health(cider_d=None), "reason": "no training captions to choose from"}
     ((_, detail),) = told("trustSentence", given | {"correlations": None, "target": "meteor"})
-    assert detail.startswith("Add a split train to the dataset")
+    assert detail.startswith("Add a split named train to the dataset")
 
 
 def test_pre_gen_metrics_are_told_in_words_and_equals_are_counted(told):

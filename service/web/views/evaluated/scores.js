@@ -4,7 +4,7 @@ import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
 import { beyondOf, forecastsOf, noneBecause } from "../../parts/forecasts.js";
 import { term } from "../../parts/layout.js";
-import { arrow, byUsualOrder, metricName } from "../../parts/metrics.js";
+import { arrow, byUsualOrder, metricName, titleOf, wordsOf } from "../../parts/metrics.js";
 import { interval, number } from "../../parts/numbers.js";
 import { capitalized } from "../../parts/sentences.js";
 import { table } from "../../parts/table.js";
@@ -90,6 +90,7 @@ const columnsOf = ({ dataset }, rows, hasForecasts) => [
     cell: ({ metric, score: { signature, higher_is_better: higher } = {}, health }) => [
       metricName(metric, { signature, higher, dataset, health }),
       h("span.quiet", ` ${arrow(higher)}`),
+      wordsOf(metric) !== titleOf(metric) && h("span.sub", wordsOf(metric)),
     ],
   },
   {

@@ -79,6 +79,9 @@ const HEALTH = [
   ],
 ];
 
+const SHARE_NOTE =
+  "For the share, one caption has as many references as people's captions: one fewer than on the leaderboard.";
+
 /** @param {Record<string, Health>} health @param {string} target */
 function healthTable(health, target) {
   const rows = byUsualOrder(Object.keys(health), target)
@@ -102,6 +105,7 @@ function healthTable(health, target) {
   return [
     h("p.quiet.on-phone", `Beside each metric: ${told}.`),
     table(rows, { name: "Health of metrics", columns: filled(columns, rows) }),
+    rows.some(([, each]) => each.constant_of_human !== null) && h("p.quiet", SHARE_NOTE),
   ];
 }
 
