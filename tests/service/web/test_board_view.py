@@ -296,6 +296,7 @@ def test_metrics_are_chosen_from_what_there_is(window, service, odd):
     assert sorted(offered) == sorted(set(scores) - {"cider_d", "meteor", "bleu_4"})
     adder.select_option("bleu_1")
     page.wait_for_selector("thead .metric:text-is('BLEU-1')")
+    page.locator("tr[data-place='0'] td.shaded").nth(3).wait_for()  # its values have come
     board = read_answer(service, f"{BOARD}&metric=cider_d&metrics=bleu_1")
     values = [each["scores"]["bleu_1"]["value"] for each in board["items"]]
     shown = [float(row.locator("td.number").last.inner_text()) for row in system_rows(page).all()]
