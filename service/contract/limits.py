@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 HEADER_BYTES = 64 << 10  # of a request: its line, its headers, what is around its body
 CONNECTIONS = 1000  # at once, to one process of the API
 PATIENCE = 10.0  # seconds that a connection may wait for its request, and a header may take
+OPEN_SECONDS = 5.0  # that the body of a request that needs no key may take
+IN_PROGRESS = 200  # requests of one key at once in one process of the API; of a team twice as many
 SLOWEST = 1000  # bytes a second of a request's body or of an answer, else its connection is closed
 
 BODY_BYTES = 32 << 20
@@ -70,7 +72,8 @@ class LimitsOut(BaseModel):
     connections: int = _limit(
         CONNECTIONS,
         "Connections to one process of the API at the same time. Where there are more, "
-        "the one that has been without a request for longest is closed.",
+        "the one that has been without a request for longest is closed, else the newest of the "
+        "address that has most of them.",
     )
     patience: float = _limit(
         PATIENCE,
@@ -80,6 +83,14 @@ class LimitsOut(BaseModel):
         SLOWEST,
         "Bytes a second that a body must arrive with, and that an answer must be taken "
         "with, at least.",
+    )
+    open_seconds: float = _limit(
+        OPEN_SECONDS, "Seconds that the body of a request that needs no key may take."
+    )
+    in_progress: int = _limit(
+        IN_PROGRESS,
+        "Requests of one key at the same time, waiting polls and streams among them, to one "
+        "process of the API; twice as many of a team.",
     )
     body_bytes: int = _limit(
         BODY_BYTES, "Bytes of a JSON body, and of a file of captions that is inspected."

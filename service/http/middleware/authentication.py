@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.access import keys
 from service.access.key_lookup import InvalidKey, KeyLookup, find_valid_key
 from service.access.keys import KeyRecord
+from service.contract import limits
 from service.contract.askers import Asker
 from service.contract.errors import LimitReached, PrescoreError, Unauthorized
 from service.contract.quotas import QuotaTable
@@ -24,7 +25,7 @@ from service.engine.records import Records
 from service.http import problems
 from service.http.access import OPEN_HERE, needs_no_key
 from service.http.dependencies import find_address
-from service.http.middleware.rate_limits import RateLimiter, RequestRate
+from service.http.middleware.rate_limits import RateLimiter, RequestRate, RequestsInProgress
 
 log = structlog.get_logger()
 
@@ -48,6 +49,7 @@ class Authentication:
         self._most: dict[str, float | None] = {}  # requests a minute, by the id of a key
         self._lookup = KeyLookup(records)
         self._noting: set[str] = set()
+        self._in_progress = RequestsInProgress()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or needs_no_key(scope["method"], scope["path"]):
@@ -73,7 +75,11 @@ class Authentication:
             if rate.is_over:
                 await problems.answer_refusal(request, _too_many(rate))(scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        try:
+            with self._in_progress.hold(_name_shares(asker)):
+                await self._app(scope, receive, send)
+        except LimitReached as error:
+            await problems.answer_refusal(request, error)(scope, receive, send)
 
     def _rate(self, asker: Asker) -> RequestRate | None:
         """Count the request; returns the requests that are left, None where there is no limit."""
@@ -142,6 +148,16 @@ def make_key_refusal(error: InvalidKey) -> Unauthorized:
         f"expected a valid key, found one that {error}; ask an admin of your team for a new one: "
         f"{_MAKE_ONE}"
     )
+
+
+def _name_shares(asker: Asker) -> dict[str, int]:
+    """Names of the asker, with the requests that each may have at the same time."""
+    if asker.key is None:  # a program on this machine
+        return {}
+    return {
+        f"the key {asker.key}": limits.IN_PROGRESS,
+        f"keys of the team {asker.team}": 2 * limits.IN_PROGRESS,
+    }
 
 
 def _too_many(rate: RequestRate) -> LimitReached:

@@ -3,15 +3,20 @@
 Every `PATIENCE` seconds each connection is looked at. It is closed if its client has not begun a
 request since then, has not ended a header, has sent a body more slowly than `SLOWEST`, or has taken
 an answer more slowly. What the service itself delays does not count. After a refusal, the rest of
-the body is read and dropped for as long, since many clients read an answer only then.
+the body is read and dropped for as long, since many clients read an answer only then. A body that
+is read before it is known who asks has `OPEN_SECONDS`.
+
+Where there are as many connections as there may be, the address that has most of them gives way to
+others; a few more connections are kept for requests for health.
 """
 
 import asyncio
 import resource
 import time
 import uuid
+from collections import Counter
 from http import HTTPStatus
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -19,6 +24,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from service.contract import limits
 from service.contract.errors import LongHeader, Overloaded, RequestRefused, SlowRequest
 from service.http import problems
+from service.http.access import OPEN_TO_POST
+from service.http.middleware.access_log import MONITOR_PATHS
 
 # What is around a body may be longer the more there is of the body: in a chunked body that comes
 # byte by byte, six are around each.
@@ -26,6 +33,10 @@ _AROUND_A_BYTE = 8
 _AROUND_A_FIELD = 4  # a colon, a blank, the line's end
 _OWN_FILES = 64  # database, Redis, objects, what libraries open
 _SLOW = SlowRequest(f"expected a request to arrive with {limits.SLOWEST} bytes a second at least")
+_HEALTH_PLACES = 16  # connections beyond all others, for requests for health alone
+_LATE = SlowRequest(
+    f"expected the body of a request without a key within {limits.OPEN_SECONDS:.0f} seconds"
+)
 _LONG = LongHeader(f"expected a header of at most {limits.HEADER_BYTES} bytes")
 _MANY = Overloaded("the service has as many connections as it may have; try again later")
 
@@ -57,6 +68,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._held_up = False  # since then the service took what arrived more slowly than it came
         self._unsent = 0  # bytes of answers that waited to be sent at that look
         self._looking: asyncio.TimerHandle | None = None
+        self.is_for_health = False  # there were too many connections when it began
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -77,7 +89,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().data_received(data)
         self._held_up |= self.flow.read_paused
         if self._around > limits.HEADER_BYTES + _AROUND_A_BYTE * self._body:
-            self._refuse(_LONG)
+            self.refuse(_LONG)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -98,7 +110,11 @@ class BoundedConnection(HttpToolsProtocol):
         self._in_header, self._in_body = False, True
         if self._header > limits.HEADER_BYTES:
             raise _LONG  # the parser stops, and `send_400_response` is called
+        if self.is_for_health and not self._asks_for_health():
+            raise _MANY
         super().on_headers_complete()
+        if self.scope["path"] in OPEN_TO_POST:
+            self.loop.call_later(limits.OPEN_SECONDS, self._end_open_body, self.waits_since)
 
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
@@ -111,7 +127,9 @@ class BoundedConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         if self._header > limits.HEADER_BYTES:
-            self._refuse(_LONG)
+            self.refuse(_LONG)
+        elif self.is_for_health:
+            self.refuse(_MANY)
         else:
             super().send_400_response(msg)
 
@@ -124,17 +142,42 @@ class BoundedConnection(HttpToolsProtocol):
         """Tell whether there is no request, or not yet a whole header."""
         return self.cycle is None or bool(self.cycle.response_complete)
 
+    @property
+    def host(self) -> str:
+        """The address of the client, or of the proxy before it."""
+        return self.client[0] if self.client else ""
+
     def _make_room(self) -> None:
-        """Close the connection that has waited for a request for longest, or this one."""
-        idle = [
-            (other.waits_since, other)
+        """Close the connection that has waited for a request for longest; else the newest request
+        of the address that has most of them; else this connection is for health alone.
+        """
+        others = [
+            other
             for other in self.connections
-            if isinstance(other, BoundedConnection) and other is not self and other.is_idle
+            if isinstance(other, BoundedConnection)
+            and other is not self
+            and not other.transport.is_closing()
         ]
+        idle = [other for other in others if other.is_idle]
         if idle:
-            min(idle, key=itemgetter(0))[1].transport.abort()
-        else:
-            self._refuse(_MANY)
+            min(idle, key=attrgetter("waits_since")).transport.abort()
+            return
+        shares = Counter(other.host for other in others)
+        host, most = max(shares.items(), key=lambda share: share[1], default=("", 0))
+        if most > shares[self.host] + 1:
+            theirs = (other for other in others if other.host == host)
+            max(theirs, key=attrgetter("waits_since")).refuse(_MANY)
+            return
+        self.is_for_health = True
+        if sum(other.is_for_health for other in others) >= _HEALTH_PLACES:
+            self.refuse(_MANY)
+
+    def _asks_for_health(self) -> bool:
+        return self.url.partition(b"?")[0].decode("ascii", "replace") in MONITOR_PATHS
+
+    def _end_open_body(self, since: float) -> None:
+        if self._in_body and self.waits_since == since:
+            self.refuse(_LATE)
 
     def _look_later(self) -> None:
         self._looking = self.loop.call_later(self.patience, self._look)
@@ -148,13 +191,13 @@ class BoundedConnection(HttpToolsProtocol):
         if unsent and self._unsent and unsent > self._unsent - enough:
             self.transport.abort()
         elif self._in_header and waits:
-            self._refuse(_SLOW)
+            self.refuse(_SLOW)
         elif self._in_body and self.is_idle:
             if self._refused:
                 self.transport.abort()
             self._refused = True
         elif self._in_body and waits and self._arrived < enough and not held_up:
-            self._refuse(_SLOW)
+            self.refuse(_SLOW)
         elif self.cycle is None and waits:
             self.transport.close()
         self._arrived, self._held_up, self._unsent = 0, self._waits_for_us(), unsent
@@ -163,7 +206,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Tell whether the client may not send more before the service has read, or has said so."""
         return bool(self.flow.read_paused or (self.cycle and self.cycle.waiting_for_100_continue))
 
-    def _refuse(self, error: RequestRefused) -> None:
+    def refuse(self, error: RequestRefused) -> None:
         is_free = self.is_idle or not self.cycle.response_started
         if is_free and not self.transport.is_closing():
             self.transport.write(_answer(error))

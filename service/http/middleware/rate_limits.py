@@ -1,16 +1,19 @@
-"""Rate limits: requests of each key in a minute, over all processes of a fleet.
+"""Rate limits: requests of each key in a minute, over all processes of a fleet; and requests of a
+key and a team at the same time, in this process.
 
 They are counted in this process, so that a request waits for nothing; once a second the processes
 of a fleet add up what they have counted, in Redis. So a limit holds to a second's requests.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import structlog
 
+from service.contract.errors import LimitReached
 from service.engine.task_queue import WakeUpQueue
 from service.http import watchers
 
@@ -18,6 +21,7 @@ log = structlog.get_logger()
 
 WINDOW = 60  # seconds
 _PERIOD = 1.0  # seconds between two looks at what others have counted
+_RETRY = 1  # seconds
 _NAME = "prescore:requests:{window}:{key}"
 
 
@@ -50,6 +54,32 @@ class RequestRate:
         policy = f'"requests";q={self.most};w={WINDOW}'
         now = f'"requests";r={max(self.left, 0)};t={self.seconds}'
         return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", now.encode())]
+
+
+class RequestsInProgress:
+    """Requests that have begun and not ended: waiting polls and streams are among them."""
+
+    def __init__(self) -> None:
+        self._many: Counter[str] = Counter()
+
+    @contextmanager
+    def hold(self, most: Mapping[str, int]) -> Iterator[None]:
+        """Count a request by its names, such as its team's, each of which may have so many."""
+        for name, limit in most.items():
+            if self._many[name] >= limit:
+                raise LimitReached(
+                    f"expected at most {limit} requests at the same time with {name}, waiting "
+                    "polls and streams among them; end some of them, or try again later",
+                    retry_after=_RETRY,
+                )
+        self._many.update(most.keys())
+        try:
+            yield
+        finally:
+            for name in most:
+                self._many[name] -= 1
+                if not self._many[name]:
+                    del self._many[name]
 
 
 class RateLimiter:

@@ -12,6 +12,7 @@ import uvicorn
 
 from helpers.fleet import until
 from service.contract import limits
+from service.http import access
 from service.http.middleware import connections
 from service.http.middleware.connections import BoundedConnection
 
@@ -21,6 +22,7 @@ POST = b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 CHUNKED = b"POST /read HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+(OPEN,) = access.OPEN_TO_POST
 WAITING = []  # requests whose client waits for an answer
 
 
@@ -29,13 +31,13 @@ class _Impatient(BoundedConnection):
 
 
 async def _app(scope, receive, send):
-    """/read reads the body, /refuse does not, /late begins to read after a while, /much answers
-    with more than a socket takes, /wait waits for the client's end.
+    """/read and OPEN read the body, /refuse does not, /late begins to read after a while, /much
+    answers with more than a socket takes, /wait waits for the client's end.
     """
     path = scope["path"]
     if path == "/late":
         await asyncio.sleep(4 * PATIENCE)
-    if path in ("/read", "/late", "/wait"):
+    if path in ("/read", "/late", "/wait", OPEN):
         while (await receive()).get("more_body"):
             pass
     if path == "/wait":
@@ -77,8 +79,9 @@ def server():
 def connect(server):
     with contextlib.ExitStack() as stack:
 
-        def one(first=b""):
-            connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+        def one(first=b"", host="127.0.0.1"):
+            place = "127.0.0.1", server.port
+            connection = socket.create_connection(place, timeout=20, source_address=(host, 0))
             stack.enter_context(connection)
             with contextlib.suppress(ConnectionError):  # it may be refused before all is sent
                 connection.sendall(first)
@@ -273,3 +276,73 @@ def test_idle_connections_make_room_the_oldest_first(server, connect, monkeypatc
         connection.settimeout(0.01)
         with pytest.raises(TimeoutError):
             connection.recv(1)
+
+
+WAIT = POST.replace(b"/read", b"/wait") + b"x" * 100_000
+HEALTH = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.fixture
+def full(server, monkeypatch):
+    """A function that fills the server with requests in progress, at most `most` of all."""
+    monkeypatch.setattr(_Impatient, "patience", 60)
+    until(lambda: not server.server_state.connections, 20, "the end of those before")
+
+    def fill(most):
+        monkeypatch.setattr(connections, "find_connection_limit", lambda: most)
+
+    return fill
+
+
+def _begin_waiting(connect, many, host="127.0.0.1"):
+    """Requests in progress, the oldest first."""
+    begun = []
+    for _ in range(many):
+        before = len(WAITING)
+        begun.append(connect(WAIT, host))
+        until(lambda before=before: len(WAITING) > before, 20, "a request")
+    return begun
+
+
+def test_the_address_with_most_requests_gives_way_its_newest_first(connect, full):
+    full(4)
+    theirs = _begin_waiting(connect, 4, "127.0.0.2")
+    answers = [_ask(connect(HEALTH, host)) for host in ("127.0.0.1", "127.0.0.3")]
+    assert answers == [b"HTTP/1.1 200 OK"] * 2
+    assert b'"code":"overloaded"' in _until_closed(theirs[3])
+    assert _are_open(theirs[:2])
+
+
+def test_requests_for_health_are_answered_where_nothing_else_is(connect, full):
+    full(3)
+    theirs = _begin_waiting(connect, 3)
+    assert b'"code":"overloaded"' in _until_closed(connect(b"GET /read HTTP/1.1\r\n\r\n"))
+    assert _ask(connect(HEALTH)) == b"HTTP/1.1 200 OK"
+    assert _are_open(theirs)
+
+
+def test_places_for_health_are_bounded(connect, full, monkeypatch):
+    monkeypatch.setattr(connections, "_HEALTH_PLACES", 0)
+    full(2)
+    _begin_waiting(connect, 2)
+    assert _ask(connect(HEALTH)) == b"HTTP/1.1 503 Service Unavailable"
+
+
+def test_the_body_of_an_open_request_has_few_seconds(connect, monkeypatch):
+    """However fast it comes."""
+    monkeypatch.setattr(_Impatient, "patience", 60)
+    monkeypatch.setattr(limits, "OPEN_SECONDS", 0.3)
+    connection = connect(POST.replace(b"/read", OPEN.encode()))
+    assert b" 408 " in _sent_slowly(connection, [b"x" * ENOUGH] * 100)
+
+
+def _ask(connection):
+    return connection.recv(100).partition(b"\r\n")[0]
+
+
+def _are_open(those):
+    for connection in those:
+        connection.settimeout(0.01)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+    return True

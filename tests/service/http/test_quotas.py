@@ -5,17 +5,20 @@ a minute are counted here at once, and with other processes each second.
 import asyncio
 import errno
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from helpers import redis_server
 from helpers.fleet import bundle, checkpoint, digest, tus_creation, tus_part
 from helpers.submissions import client_of_team
+from helpers.waits import until
+from service.contract import limits
+from service.contract.errors import LimitReached
 from service.contract.quotas import Quotas, QuotaTable
 from service.engine import task_queue
 from service.engine.task_queue import RedisQueue
-from service.http.middleware.rate_limits import RateLimiter
+from service.http.middleware.rate_limits import RateLimiter, RequestsInProgress
 
 CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
 ASKED = {"dataset": "tiny/test", "captions": CAPTIONS, "postgen": ["bleu_1"]}
@@ -40,6 +43,35 @@ def _refused(answer, seconds):
     assert (answer.status_code, answer.json()["code"]) == (429, "limit_reached"), answer.text
     assert 0 < int(answer.headers["retry-after"]) <= seconds
     return answer.json()["detail"]
+
+
+def test_a_key_has_so_many_requests_at_the_same_time(limited, monkeypatch):
+    """Streams are among them. Other teams, and requests for health, are served."""
+    monkeypatch.setattr(limits, "IN_PROGRESS", 2)
+    with limited() as (red, blue, _):
+        with ExitStack() as streams:
+            for _ in range(2):
+                opened = streams.enter_context(red.stream("GET", "/v1/events"))
+                assert next(opened.iter_lines()) == ": listening"
+            detail = _refused(red.get("/v1/evaluations"), 1)
+            assert detail.startswith("expected at most 2 requests at the same time with the key ")
+            assert blue.get("/v1/evaluations").status_code == 200
+            assert red.get("/livez").status_code == 200
+        until(lambda: red.get("/v1/evaluations").status_code == 200, 20, "the streams' end")
+
+
+def test_keys_of_a_team_share_what_it_may_have():
+    progress = RequestsInProgress()
+    one, other = {"key a": 2, "team": 3}, {"key b": 2, "team": 3}
+    with ExitStack() as going:
+        for names in (one, one, other):
+            going.enter_context(progress.hold(names))
+        for names, most in ((one, "2 .* key a"), (other, "3 .* team")):
+            with pytest.raises(LimitReached, match=most), progress.hold(names):
+                pass
+    for names in (one, other):
+        with progress.hold(names), progress.hold(names):
+            pass
 
 
 def _me(client, name):
