@@ -85,7 +85,9 @@ class LimitsOut(BaseModel):
         "with, at least.",
     )
     open_seconds: float = _limit(
-        OPEN_SECONDS, "Seconds that the body of a request that needs no key may take."
+        OPEN_SECONDS,
+        "Seconds that the body of a request that needs no key may take; half as many where there "
+        "are as many connections as there may be.",
     )
     in_progress: int = _limit(
         IN_PROGRESS,

@@ -114,7 +114,10 @@ class BoundedConnection(HttpToolsProtocol):
             raise _MANY
         super().on_headers_complete()
         if self.scope["path"] in OPEN_TO_POST:
-            self.loop.call_later(limits.OPEN_SECONDS, self._end_open_body, self.waits_since)
+            # Half as long where there are most connections: so not all of them end at once, either.
+            share = min(1.0, len(self.connections) / find_connection_limit())
+            seconds = limits.OPEN_SECONDS * (1 - share / 2)
+            self.loop.call_later(seconds, self._end_open_body, self.waits_since)
 
     def on_body(self, body: bytes) -> None:
         self._body += len(body)

@@ -50,9 +50,11 @@ def test_a_key_has_so_many_requests_at_the_same_time(limited, monkeypatch):
     monkeypatch.setattr(limits, "IN_PROGRESS", 2)
     with limited() as (red, blue, _):
         with ExitStack() as streams:
-            for _ in range(2):
-                opened = streams.enter_context(red.stream("GET", "/v1/events"))
-                assert next(opened.iter_lines()) == ": listening"
+            listening = [
+                streams.enter_context(red.stream("GET", "/v1/events")).iter_lines()
+                for _ in range(2)
+            ]
+            assert [next(lines) for lines in listening] == [": listening"] * 2
             detail = _refused(red.get("/v1/evaluations"), 1)
             assert detail.startswith("expected at most 2 requests at the same time with the key ")
             assert blue.get("/v1/evaluations").status_code == 200
