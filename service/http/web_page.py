@@ -54,7 +54,7 @@ class WebPage:
             "Vary": "Accept",
         }
         place = request.url.path
-        views = (name for pattern, name in self._views if pattern.fullmatch(place))
+        views = (name for pattern, name in self._patterns if pattern.fullmatch(place))
         return HTMLResponse(self._pages[next(views, _MAIN)], headers=headers)
 
     async def _file(self, request: Request) -> Response:
@@ -95,10 +95,15 @@ class WebPage:
         return f"/ui/files/{self._digest}"
 
     @cached_property
-    def _views(self) -> list[tuple[re.Pattern[str], str]]:
-        """The places of the page, each with the script of its view."""
-        found = _VIEW.findall(self._files[_MAIN][0].decode())
-        return [(re.compile(re.sub(r"{\w+}", "[^/]+", place)), name) for place, name in found]
+    def _views(self) -> dict[str, str]:
+        """The script of the view at each place of the page."""
+        return dict(_VIEW.findall(self._files[_MAIN][0].decode()))
+
+    @cached_property
+    def _patterns(self) -> list[tuple[re.Pattern[str], str]]:
+        """Patterns of the places, each with the script of its view."""
+        found = self._views.items()
+        return [(re.compile(re.sub(r"{\w+}", "[^/]+", place)), view) for place, view in found]
 
     @cached_property
     def _pages(self) -> dict[str, str]:
@@ -106,28 +111,29 @@ class WebPage:
         that, nothing waits for another file.
         """
         text = (_FOLDER / "index.html").read_text(encoding="utf-8")
+        text = text.replace("{needed}", json.dumps(self._needed)).replace("{files}", self.place)
         styles = [
             f'<link rel="stylesheet" href="{self.place}/{name}">'
             for name in self._files
             if name.endswith(".css")
         ]
         pages = {}
-        for view in {_MAIN, *(name for _, name in self._views)}:
+        for view in {_MAIN, *self._views.values()}:
             scripts = [
                 f'<link rel="modulepreload" href="{self.place}/{name}">'
                 for name in sorted(self._find_needed({_MAIN, view}))
             ]
             links = "\n".join([*styles, *scripts])
-            filled = text.replace("{links}", links).replace("{needed}", json.dumps(self._needed))
-            pages[view] = filled.replace("{files}", self.place)
+            pages[view] = text.replace("{links}", links)
         return pages
 
     @cached_property
     def _needed(self) -> dict[str, list[str]]:
         """The scripts of the view at each place, beside those of the frame."""
         frame = self._find_needed({_MAIN})
-        found = _VIEW.findall(self._files[_MAIN][0].decode())
-        return {place: sorted(self._find_needed({view}) - frame) for place, view in found}
+        return {
+            place: sorted(self._find_needed({view}) - frame) for place, view in self._views.items()
+        }
 
     def _find_needed(self, names: set[str]) -> set[str]:
         """Find the scripts that these import, also through others, and these."""

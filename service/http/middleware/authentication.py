@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import threading
 import time
+from contextlib import ExitStack
 
 import structlog
 from fastapi import Request
@@ -75,11 +76,13 @@ class Authentication:
             if rate.is_over:
                 await problems.answer_refusal(request, _too_many(rate))(scope, receive, send)
                 return
-        try:
-            with self._in_progress.hold(_name_shares(asker)):
-                await self._app(scope, receive, send)
-        except LimitReached as error:
-            await problems.answer_refusal(request, error)(scope, receive, send)
+        with ExitStack() as held:
+            try:
+                held.enter_context(self._in_progress.hold(_name_shares(asker)))
+            except LimitReached as error:
+                await problems.answer_refusal(request, error)(scope, receive, send)
+                return
+            await self._app(scope, receive, send)
 
     def _rate(self, asker: Asker) -> RequestRate | None:
         """Count the request; returns the requests that are left, None where there is no limit."""

@@ -136,13 +136,13 @@ const SORTED = { ascending: " ▲", descending: " ▼", none: "" };
 function cellOf({ kind = "", cell, once, phone, tone, shade }, row, place = () => -1) {
   const isName = kind.split(" ").includes("name");
   const classes = [kind, phone && `phone-${phone}`];
-  const part = computed(() => shade?.(row()) ?? null);
+  const part = shade && computed(() => shade(row()));
   return h(
     isName ? "th" : "td",
     {
       scope: isName && "row",
-      class: tone || shade ? () => [...classes, tone?.(row()), part.value !== null && "shaded"] : classes,
-      style: shade && (() => ({ "--shade": part.value ?? 0 })),
+      class: tone || shade ? () => [...classes, tone?.(row()), typeof part?.value === "number" && "shaded"] : classes,
+      style: part && (() => ({ "--shade": part.value ?? 0 })),
     },
     once ? unread(() => cell(row(), place())) : () => cell(row(), place()),
   );

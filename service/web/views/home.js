@@ -43,9 +43,10 @@ export function home() {
     place("/v1/evaluations", { metrics: METRICS.join(","), ...asked });
   const attention = resource(() => place("/v1/attention", { limit: MOST_ATTENTION }));
   const isBegun = computed(() => Boolean(attention.answer.value ?? attention.refused.value));
+  // Cards stand below what needs attention, and are asked for after it.
   const trainings = resource(() =>
     isBegun.value ? place("/v1/trainings", { limit: MOST_TRAININGS }) : null,
-  ); // what is above comes first
+  );
   const latest = pages(() => evaluations({ limit: MOST }));
   const datasets = resource(() => place("/v1/datasets", { limit: 100 }));
   const unfinished = resource(() => evaluations({ status: "unfinished", limit: MOST_COUNTED }));
