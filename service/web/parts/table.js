@@ -141,7 +141,10 @@ function cellOf({ kind = "", cell, once, phone, tone, shade }, row, place = () =
     isName ? "th" : "td",
     {
       scope: isName && "row",
-      class: tone || shade ? () => [...classes, tone?.(row()), typeof part?.value === "number" && "shaded"] : classes,
+      class:
+        tone || shade
+          ? () => [...classes, tone?.(row()), typeof part?.value === "number" && "shaded"]
+          : classes,
       style: part && (() => ({ "--shade": part.value ?? 0 })),
     },
     once ? unread(() => cell(row(), place())) : () => cell(row(), place()),
