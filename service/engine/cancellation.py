@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.plan import tasks
+from service.engine import charges
 from service.engine.records import collect_below, in_batches
 from service.engine.tables import attempts, needs, run_tasks, runs, task_rows
 
@@ -35,6 +36,9 @@ def cancel_tasks(connection: Connection, identity: str) -> set[str]:
     own = find_run_tasks(connection, [identity])
     alone = own - _below(connection, _needed_by_others(connection, identity, own))
     for batch in in_batches(alone):
+        running = task_rows.c.key.in_(batch), task_rows.c.status == "running"
+        begun = connection.execute(sa.select(task_rows.c.key).where(*running)).scalars().all()
+        charges.charge_attempts(connection, begun, time.time())
         these = task_rows.c.key.in_(batch), task_rows.c.status.in_(tasks.UNFINISHED)
         ended = {"status": "canceled", "finished_at": time.time(), "lease_until": None}
         connection.execute(task_rows.update().where(*these).values(**ended))

@@ -47,7 +47,7 @@ def add_tasks(
             waiting = sum(not cached[need.key] for need in _distinct(task.needs))
             cached[task.key] = task.key in done
             if task.key not in done:
-                _add(records, connection, task, waiting, deadline, given[task.key])
+                _add(records, connection, task, waiting, deadline, given[task.key], caller)
     return cached
 
 
@@ -71,6 +71,7 @@ def _add(
     waiting: int,
     deadline: float,
     turn: float,
+    caller: str,
 ) -> None:
     key, now = task.key, time.time()
     status = "waiting" if waiting else "ready"
@@ -84,6 +85,8 @@ def _add(
         "deadline": deadline,
         "turn": turn,
         "short": task.price <= SHORT_SECONDS,
+        "caller": caller,
+        "price": task.price,
         "traceparent": contexts.get_traceparent(),
         **graph.FRESH,
     }

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.plan import tasks
-from service.engine import graph, history, quotas, summaries, turns
+from service.engine import charges, graph, history, summaries, turns
 from service.engine.records import Records
 from service.engine.tables import attempts, task_rows
 
@@ -139,7 +139,7 @@ def finish_attempt(records: Records, lease: Lease, result: str, summary: Mapping
         )
         _end_attempt(connection, lease.id, "done" if accepted else "refused: too late", now)
         if accepted:
-            _charge(connection, lease.key, now)
+            charges.charge_attempts(connection, [lease.key], now)
             short = summaries.store_draws(connection, lease.key, summary)
             kept = summaries.store_summary(connection, short)
             graph.change_task(connection, lease.key, **kept)
@@ -157,7 +157,7 @@ def fail_attempt(
         row = _of(connection, lease.key)
         failures, deaths = row.failures + 1, row.deaths + death
         again = retry and failures < MAX_FAILURES and deaths < MAX_DEATHS
-        _charge(connection, lease.key, time.time())
+        charges.charge_attempts(connection, [lease.key], time.time())
         counted = {"failures": failures, "deaths": deaths}
         return _end_badly(connection, lease.id, row, error, counted, again=again)
 
@@ -227,16 +227,6 @@ def _end_badly(
     return accepted
 
 
-def _charge(connection: Connection, key: str, now: float) -> None:
-    """Count the seconds of an attempt to the team that asked for it; not those of one that was lost
-    or handed back, which is not the team's doing.
-    """
-    of = sa.select(task_rows.c.payer, task_rows.c.started_at).where(task_rows.c.key == key)
-    row = connection.execute(of).one()
-    if row.payer is not None and row.started_at is not None:
-        quotas.add_usage(connection, row.payer, "device_seconds", max(0.0, now - row.started_at))
-
-
 def _of(connection: Connection, key: str) -> Row[Any]:
     return connection.execute(sa.select(task_rows).where(task_rows.c.key == key)).one()
 
@@ -270,6 +260,8 @@ def hand_back_task(records: Records, lease: Lease, *, is_long: bool = False) -> 
         if is_long:
             values["short"] = False
         if _current(connection, lease.key, lease.id, **values):
+            if is_long:
+                charges.charge_attempts(connection, [lease.key], time.time())
             queue = tasks.KINDS[lease.kind].queue
             graph.wake_task(connection, lease.key, queue)
             history.update_runs(connection, [lease.key])

@@ -102,7 +102,8 @@ thumbnail_rows = sa.Table(
 # a queue, that with the smallest one is leased first (`turns.py`). `short`: may be
 # performed beside another one. `ready_at`: since when it has been ready, or when it last was.
 # `traceparent`: the span of the request that asked for it, if requests are traced (`tracing`).
-# `payer`: the team that asked for it, to which its seconds count.
+# `caller` asked for it first: its seconds count to the caller's turns, and to the quota of the team
+# `payer`. `price`: how many its turn has counted already.
 task_rows = sa.Table(
     "tasks",
     metadata,
@@ -138,6 +139,8 @@ task_rows = sa.Table(
     sa.Column("ready_at", sa.Float),
     sa.Column("traceparent", sa.String(55)),
     sa.Column("payer", sa.String(64)),
+    sa.Column("caller", sa.String(100)),
+    sa.Column("price", sa.Float, nullable=False, server_default="0"),
     sa.Index("ix_tasks_turn", "queue", "status", "turn", "created_at", "short"),
     sa.Index(None, "status", "lease_until"),
     sa.Index(None, "status", "rung_at"),

@@ -6,7 +6,9 @@ submitted little, however late the latter comes (self-clocked fair queueing: Gol
 clock of a queue is the turn of what was leased last; a caller who was idle begins there. The keys
 of a team share what one caller has.
 
-A task that waits for others, or is tried again, keeps its turn.
+When an attempt ends, all turns of its caller's team move by the difference of the seconds that it
+has taken from the price (`charges.py`). Else a task that waits for others, or is tried again, keeps
+its turn.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,6 +53,30 @@ def move_clock(connection: Connection, queue: str, turn: float) -> None:
         _set(connection, queue, _CLOCK, turn)
         passed = turns.c.queue == queue, turns.c.caller != _CLOCK, turns.c.at <= turn
         connection.execute(turns.delete().where(*passed))
+
+
+def shift_turns(connection: Connection, queue: str, caller: str, seconds: float) -> None:
+    """Move the turns of a caller, or of all keys of its team, but none to before the clock."""
+    clock = _begin(connection, queue, _CLOCK)
+    team, is_key, _ = caller.rpartition("/")
+
+    def of_team(column: sa.Column[str]) -> sa.ColumnElement[bool]:
+        return column.startswith(f"{team}/", autoescape=True) if is_key else column == caller
+
+    def shifted(column: sa.Column[float]) -> sa.ColumnElement[float]:
+        later = column + seconds
+        return sa.case((later < clock, sa.case((column < clock, column), else_=clock)), else_=later)
+
+    if seconds > 0:
+        _set(connection, queue, caller, _begin(connection, queue, caller))  # it may be forgotten
+    theirs = turns.c.queue == queue, of_team(turns.c.caller)
+    connection.execute(turns.update().where(*theirs).values(at=shifted(turns.c.at)))
+    unbegun = task_rows.c.queue == queue, task_rows.c.status.in_(("ready", "waiting"))
+    connection.execute(
+        task_rows.update()
+        .where(*unbegun, of_team(task_rows.c.caller))
+        .values(turn=shifted(task_rows.c.turn))
+    )
 
 
 def _begin(connection: Connection, queue: str, caller: str) -> float:

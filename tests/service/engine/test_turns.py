@@ -2,11 +2,13 @@
 
 import time
 
+import pytest
 import sqlalchemy as sa
 
 from helpers import statements
 from service.contract.plan.tasks import Blob, Task
-from service.engine import intake, leases, turns
+from service.engine import cancellation, intake, leases, turns
+from service.engine.tables import task_rows
 from service.engine.tables import turns as kept
 from service.engine.task_queue import InProcessQueue
 
@@ -128,6 +130,80 @@ def test_callers_whose_turns_are_over_are_forgotten(on_either):
     assert len(_all(on_either)) == 20
     with on_either.reading() as connection:
         assert connection.execute(sa.select(kept.c.caller)).scalars().all() == [""]
+
+
+def _took(records, seconds, end=None):
+    """Lease the next task, which ends after so many seconds; its name."""
+    lease = leases.lease_first_task(records, "metrics", "w")
+    with records.transaction() as connection:
+        begun = task_rows.update().where(task_rows.c.key == lease.key)
+        connection.execute(begun.values(started_at=time.time() - seconds))
+    if end is None:
+        leases.finish_attempt(records, lease, "sha256:r", {})
+    else:
+        end(records, lease)
+    return lease.inputs["captions"]
+
+
+def test_who_takes_more_than_the_price_waits_as_if_it_had_been_the_price(on_either):
+    """Also for tasks that were submitted before it was known, and for another key of the team."""
+    _add_many(on_either, "red/1", 3)
+    _add_many(on_either, "red/2", 2, "r")
+    assert _took(on_either, 100.0) == "red/10"
+    _add(on_either, "blue/1", *(_task(f"b{number}", 20.0) for number in range(3)))
+    assert _all(on_either)[:3] == ["b0", "b1", "b2"]
+
+
+def test_a_caller_that_the_clock_has_passed_is_charged_too(on_either):
+    _add(on_either, "a", _task("a0"))
+    assert _took(on_either, 50.0) == "a0"
+    _add(on_either, "a", _task("a1"))
+    _add(on_either, "b", *(_task(f"b{number}", 15.0) for number in range(2)))
+    assert _all(on_either) == ["b0", "b1", "a1"]
+
+
+def test_who_takes_less_than_the_price_comes_sooner_but_not_before_the_clock(on_either):
+    _add(on_either, "a", *(_task(f"a{number}", 10.0) for number in range(2)))
+    assert _took(on_either, 1.0) == "a0"
+    _add(on_either, "b", _task("b0", 5.0), _task("b1", 5.0))
+    _add(on_either, "a", _task("a2", 4.0))
+    assert _all(on_either) == ["a1", "b0", "a2", "b1"]
+
+
+def _cancel(records, _lease):
+    with records.transaction() as connection:
+        cancellation.cancel_tasks(connection, "run")
+
+
+def _fail(records, lease):
+    error = {"code": "x", "detail": "y"}
+    leases.fail_attempt(records, lease, error, death=True, retry=True)
+
+
+def _hand_back(records, lease):
+    leases.hand_back_task(records, lease, is_long=True)
+
+
+def _lose(records, lease):
+    leases.lose_attempt(records, lease, {"code": "x", "detail": "y"}, killed=True)
+
+
+@pytest.mark.parametrize(
+    ("end", "is_charged"), [(_cancel, True), (_fail, True), (_hand_back, True), (_lose, False)]
+)
+def test_an_attempt_that_ends_otherwise_is_charged_unless_it_was_lost(
+    on_either, monkeypatch, end, is_charged
+):
+    every = sa.select(task_rows.c.key)
+    monkeypatch.setattr(
+        cancellation, "find_run_tasks", lambda at, _: set(at.execute(every).scalars())
+    )
+    _add(on_either, "a", _task("a0"))
+    assert _took(on_either, 100.0, end) == "a0"
+    _add(on_either, "a", _task("late", 1.0))
+    _add(on_either, "b", _task("b0", 20.0))
+    found = _all(on_either)
+    assert (found.index("b0") < found.index("late")) is is_charged
 
 
 def test_whose_turn_it_is_is_found_by_index(records):

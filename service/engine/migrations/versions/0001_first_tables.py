@@ -353,6 +353,8 @@ def upgrade() -> None:  # noqa: PLR0915  a statement for each table and index
         sa.Column("ready_at", sa.Float()),
         sa.Column("traceparent", sa.String(length=55)),
         sa.Column("payer", sa.String(length=64)),
+        sa.Column("caller", sa.String(length=100)),
+        sa.Column("price", sa.Float(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("key", name="pk_tasks"),
     )
     op.create_index("ix_tasks_created_at", "tasks", ["created_at"])
