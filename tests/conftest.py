@@ -174,7 +174,7 @@ def authority(tmp_path_factory):
 @pytest.fixture(scope="session")
 def parser(spice_jars):
     """One warm parser for all; it remembers nothing."""
-    parser = spice_tuples.TupleParser(spice_jars)
+    parser = spice_tuples.TupleParser(spice_tuples.make_jvm(spice_jars))
     yield parser
     parser.close()
 

@@ -437,6 +437,13 @@ def read_register(places: AssetFolders) -> dict[str, dict[str, Any]]:
     return found if isinstance(found, dict) else {}
 
 
+def list_asset_files(places: AssetFolders) -> list[Path]:
+    """The folders of assets, and the files and folders that are registered, where they exist."""
+    registered = {str(entry.get("path")) for entry in read_register(places).values()}
+    named = [*places.folders, *map(Path, sorted(registered))]
+    return [path for path in named if path.exists()]
+
+
 def build_register_entry(found: MeasuredFile) -> dict[str, Any]:
     own = {"path": str(found.path), "sha256": found.sha256, "bytes": found.bytes}
     return {**own, "layer": found.layer, "state": fingerprint_file(found.path)}

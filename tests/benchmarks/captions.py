@@ -207,10 +207,10 @@ def _tuples(task: ScoringInput, jvm: Jvm) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         store = TupleStore(Path(folder) / "tuples.sqlite", spice_tuples.PARSER)
         store.put(known)
-        parse = spice_tuples.TupleParser([], store).parse
+        parse = spice_tuples.TupleParser(spice_tuples.make_jvm([]), store).parse
         score = partial(postgen.score_tokens, "spice", task.captions, task.references, task.rows)
         took = seconds(lambda: score(jvm, parse=parse), 3)
-    parser = spice_tuples.TupleParser(jars)
+    parser = spice_tuples.TupleParser(spice_tuples.make_jvm(jars))
     parser.parse(texts[:1])
     parsing = seconds(lambda: parser.parse(texts[:_PARSED])) * len(texts) / _PARSED
     parser.close()

@@ -14,6 +14,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # of a process with an empty en
 from helpers.waits import until  # noqa: E402
 from service.contract.errors import ConverterUnavailable  # noqa: E402
 from workers.sandbox import converter_client  # noqa: E402
+from workers.sandbox.converter_client import ConverterSocket  # noqa: E402
 
 HOSTILE = {
     **dict.fromkeys(
@@ -30,6 +31,7 @@ class Running:
 
     def __init__(self, socket: Path, log: Path, *options: str, hostile: bool = False) -> None:
         self.socket, self.log = socket, log
+        self.address = ConverterSocket(socket)
         self._start = [__file__] if hostile else ["-m", "workers", "worker", "converter"]
         self._options = options
         self.start()
@@ -85,7 +87,7 @@ def _main() -> None:
     confinement.isolate_process()
     bounds = ConverterBounds(children=2, memory=2_000_000_000)
     socket, operations = Path(sys.argv[2]), {**OPERATIONS, **HOSTILE}
-    Converter(socket, bounds, operations=operations, modules=[Path(__file__).parent]).serve()
+    Converter(bounds, operations=operations, modules=[Path(__file__).parent]).serve(socket)
 
 
 if __name__ == "__main__":

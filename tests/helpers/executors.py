@@ -30,6 +30,9 @@ class FakeExecutor:
     def receive(self, seconds: float) -> ChildAnswer | None:
         return self._receive(self, seconds)
 
+    def is_outdated(self) -> bool:
+        return False
+
     def memory(self) -> int:
         return self._held
 

@@ -76,7 +76,7 @@ class Served:
 
     def leftovers(self) -> list[Path]:
         """Files that unfinished uploads and attempts have left."""
-        return [*self.home.glob("*/uploads/*"), *self.home.glob("attempts/*")]
+        return [*self.home.glob("*/uploads/*"), *self.home.glob("attempts/*/*/*")]
 
 
 class Fleet(Served):

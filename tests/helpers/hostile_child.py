@@ -180,6 +180,12 @@ def _attempts(given):
         "write beside the output": lambda: output.with_name("beside").write_bytes(b"x"),
         "read the record by another way": Path(f"/proc/self/root{record}").read_bytes,
         "read /etc": Path("/etc/passwd").read_bytes,
+        "read the passwords": Path("/etc/shadow").read_bytes,
+        "read what is connected": Path("/proc/net/tcp").read_bytes,
+        "read what is connected by another way": Path(
+            f"/proc/self/task/{os.getpid()}/net/unix"
+        ).read_bytes,
+        "list other processes": lambda: list(Path("/proc").iterdir()),
         "read the parent's memory": lambda: (parent / "mem").open("rb").close(),
         "read the parent's environment": (parent / "environ").read_bytes,
         "read the parent's command": (parent / "cmdline").read_bytes,
@@ -248,7 +254,12 @@ def _open():
 
 
 def _threads():
-    return len(list(Path("/proc/self/task").iterdir()))
+    (line,) = (
+        each
+        for each in Path("/proc/self/status").read_text().splitlines()
+        if each.startswith("Threads:")
+    )
+    return int(line.split()[1])
 
 
 def _machine_code(code):

@@ -89,7 +89,7 @@ def test_unit_vectors_follow_the_experts_better_as_the_guide_says(rated, java, d
 @pytest.mark.slow
 def test_spice_follows_the_experts_as_published(rated, java, spice_jars):
     """Some minutes of parsing."""
-    parser = spice_tuples.TupleParser(spice_jars)
+    parser = spice_tuples.TupleParser(spice_tuples.make_jvm(spice_jars))
     try:
         found = _tau(rated, java, names=["spice"], bring=lambda *_: {"parse": parser.parse})
     finally:

@@ -3,10 +3,13 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
+from service.contract.assets import AssetFolders
 from workers.processes import ChildGone, ChildProcess
+from workers.runtime.child_services import ChildServices, ServiceSettings
 from workers.runtime.warm_child import ExitCause, WarmChild, count_out_of_memory_kills
 
 
@@ -16,6 +19,7 @@ def _ended(code):
     warm._child = ChildProcess(
         [sys.executable, "-c", f"import os, time; {code}"], dict(os.environ), 1000
     )
+    warm._services = ChildServices(ServiceSettings(AssetFolders(Path()), 1))
     warm._killed_before = count_out_of_memory_kills()
     with pytest.raises(ChildGone):
         warm.receive(30)

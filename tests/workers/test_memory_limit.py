@@ -5,8 +5,8 @@ import functools
 import pytest
 
 from helpers.fleet import bundle
+from helpers.warm_children import start_warm_child
 from workers.runtime.runner import TaskRunner
-from workers.runtime.warm_child import WarmChild
 
 LIMIT = 10_000_000  # bytes: less than Python takes
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(3)]
@@ -17,8 +17,7 @@ def service(serve_here, tmp_path, monkeypatch):
     children = []
 
     def child(_toolbox):
-        settings = {"PRESCORE_HOME": str(tmp_path), "PRESCORE_DEVICE": "cpu"}
-        children.append(WarmChild("metrics", {**settings, "PRESCORE_TASK_MEMORY": str(LIMIT)}))
+        children.append(start_warm_child(tmp_path, LIMIT))
         return children[-1]
 
     limited = functools.partial(TaskRunner, memory_bytes=LIMIT)

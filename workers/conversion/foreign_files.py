@@ -67,13 +67,6 @@ def check_adapter(source: Path, box: ConversionLimits) -> None:
     _run("workers.conversion.verification:verify_adapter", source, [], {}, box)
 
 
-def check_tokenizer(source: Path, box: ConversionLimits) -> None:
-    """Open the tokenizer of an ONNX bundle or of a plug-in's checkpoint, and let it make pieces.
-    Raises as `extract_tensors` does.
-    """
-    _run("workers.conversion.verification:verify_tokenizer", source, [], {}, box)
-
-
 def _run(
     operation: str,
     source: Path,

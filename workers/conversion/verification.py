@@ -1,18 +1,15 @@
-"""Verification of packages and tokenizers in the sandbox: each is opened, and tried once."""
+"""Verification of packages in the sandbox: each is opened, and tried once."""
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prescore import model_types
 from service.contract.errors import PrescoreError
-from service.contract.formats import onnx_bundles, packages, plugins
+from service.contract.formats import packages
 from service.contract.formats.huggingface import adapters
 from workers.sandbox.child import InputRefused
-
-if TYPE_CHECKING:
-    from workers.inference.pieces import PieceTokens
 
 _CHUNK = 1 << 20
 
@@ -72,30 +69,3 @@ def verify_adapter(
     except PrescoreError as error:
         raise InputRefused(error.detail) from None
     return {}
-
-
-def verify_tokenizer(
-    inputs: Sequence[Path],
-    outputs: Sequence[Path],  # noqa: ARG001  of an operation
-    parameters: Mapping[str, Any],  # noqa: ARG001
-) -> Mapping[str, Any]:
-    """Verify a tokenizer. Raises InputRefused with the fault."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the sandbox has no threads
-    try:
-        tokens = _opened(inputs[0])
-        (found,) = tokens.encodings([_TEXT])
-        tokens.text(found.ids)
-    except PrescoreError as error:
-        raise InputRefused(error.detail) from None
-    return {}
-
-
-def _opened(path: Path) -> "PieceTokens":
-    from workers.inference import pieces
-
-    if plugins.is_plugin_file(path):
-        return pieces.read_plugin_pieces(plugins.read_plugin_header(path))
-    with packages.open_package(path) as package:
-        said = onnx_bundles.validate_onnx_bundle(package).manifest.pieces
-        assert said is not None
-        return pieces.read_bundle_pieces(package, said)

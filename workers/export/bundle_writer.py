@@ -111,7 +111,7 @@ def _judged(made: Path) -> OnnxBundle:
     with packages.open_package(made) as package:
         bundle = onnx_bundles.validate_onnx_bundle(package)
         if bundle.manifest.pieces is not None:
-            pieces.read_bundle_pieces(package, bundle.manifest.pieces)
+            pieces.read_bundle_pieces(package, bundle.manifest.pieces, pieces.parse_tokenizer)
     return bundle
 
 

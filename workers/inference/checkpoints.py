@@ -56,7 +56,7 @@ def open_captioner(
         case "huggingface":
             return loader.read_captioner(path, devices, limit, sandbox)
         case "plugin":
-            return of_plugins.read_plugin_captioner(path, device, limit)
+            return of_plugins.read_plugin_captioner(path, device, limit, sandbox)
         case "adapter":
             raise InvalidCheckpoint(
                 "expected a whole model, found an adapter: a service opens it with its base "

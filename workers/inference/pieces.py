@@ -1,6 +1,6 @@
 """Captions as pieces of words, by the tokenizer of a package (tokenizer.json)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from prescore import plain_text
-from service.contract.errors import CheckpointMismatch, InvalidPackage
+from service.contract.errors import (
+    CheckpointMismatch,
+    ConverterUnavailable,
+    InvalidPackage,
+    SandboxUnavailable,
+)
 from service.contract.formats import onnx_bundles, plugins
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES, ModelPackage
 from service.contract.formats.plugins import PluginHeader
@@ -35,7 +40,13 @@ class PieceTokenizer(Protocol):
         self, texts: Sequence[str], /, *, add_special_tokens: bool
     ) -> Sequence[PieceEncoding]: ...
 
-    def decode(self, ids: Sequence[int], /, *, skip_special_tokens: bool) -> str: ...
+    def decode_batch(
+        self, sequences: Sequence[Sequence[int]], /, *, skip_special_tokens: bool
+    ) -> Sequence[str]: ...
+
+
+# Of the text of a file, the file's name, and how many pieces the model knows.
+OpenTokenizer = Callable[[str, str, int], "Tokenizer | PieceTokenizer"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,8 @@ class PieceTokens:
 
     def text(self, ids: Sequence[int]) -> str:
         with _told("the tokenizer makes no text of pieces"):
-            return self.tokenizer.decode(list(ids), skip_special_tokens=True).strip()
+            (found,) = self.tokenizer.decode_batch([list(ids)], skip_special_tokens=True)
+        return found.strip()
 
     def encodings(self, texts: Sequence[str]) -> Sequence[PieceEncoding]:
         with _told("the tokenizer makes no pieces of the references"):
@@ -98,30 +110,35 @@ class PieceTokens:
         return [*ids, self.end], [*counts, 1]
 
 
-def read_bundle_pieces(package: ModelPackage, said: onnx_bundles.PiecesFile) -> PieceTokens:
-    """Read the pieces of an ONNX bundle. Raises InvalidPackage, as `read_tokenizer` does."""
-    found = read_tokenizer(package, said.file, said.size)
+def read_bundle_pieces(
+    package: ModelPackage, said: onnx_bundles.PiecesFile, open_tokenizer: OpenTokenizer
+) -> PieceTokens:
+    """Read the pieces of an ONNX bundle. Raises InvalidPackage, as `parse_tokenizer` does."""
+    found = read_tokenizer(package, said.file, said.size, open_tokenizer)
     return PieceTokens(found, said.size, said.start, said.end, said.longest)
 
 
-def read_plugin_pieces(header: PluginHeader) -> PieceTokens:
-    """Read the pieces of a plug-in's checkpoint. Raises InvalidPackage, as `read_tokenizer`."""
+def read_plugin_pieces(header: PluginHeader, open_tokenizer: OpenTokenizer) -> PieceTokens:
+    """Read the pieces of a plug-in's checkpoint. Raises InvalidPackage, as `parse_tokenizer`."""
     said = header.tokens
     assert isinstance(said, plugins.PluginPieces)
     assert header.tokenizer_json is not None
-    found = parse_tokenizer(header.tokenizer_json, plugins.TOKENIZER, said.size)
+    found = open_tokenizer(header.tokenizer_json, plugins.TOKENIZER, said.size)
     return PieceTokens(found, said.size, said.start, said.end, said.longest)
 
 
-def read_tokenizer(package: ModelPackage, name: str, size: int) -> "Tokenizer":
-    """Read the tokenizer in a file of a package. Raises InvalidPackage where it is none, or has
-    pieces that a model of so many does not know.
-    """
-    return parse_tokenizer(package.text(name, MOST_TOKENIZER_BYTES), name, size)
+def read_tokenizer(
+    package: ModelPackage, name: str, size: int, open_tokenizer: OpenTokenizer
+) -> "Tokenizer | PieceTokenizer":
+    """Read the tokenizer in a file of a package. Raises InvalidPackage, as `parse_tokenizer`."""
+    return open_tokenizer(package.text(name, MOST_TOKENIZER_BYTES), name, size)
 
 
 def parse_tokenizer(text: str, name: str, size: int) -> "Tokenizer":
-    """Parse the text of a tokenizer, which errors call `name`."""
+    """Parse the text of a tokenizer, which errors call `name`, in this process: one's own, or in
+    the sandbox (`tokenizer_child`). Raises InvalidPackage where it is none, or has pieces that a
+    model of so many does not know.
+    """
     from tokenizers import Tokenizer
 
     try:
@@ -145,6 +162,8 @@ def _told(what: str) -> Iterator[None]:
     """The library raises whatever it likes for a tokenizer that is wrong."""
     try:
         yield
+    except (ConverterUnavailable, SandboxUnavailable):  # says nothing of the tokenizer
+        raise
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise

@@ -39,7 +39,7 @@ def prepare_checkpoint(request: JobRequest, toolbox: Toolbox, progress: Progress
             case "pytorch":
                 return _converted(path, toolbox.box)
             case "onnx":
-                _open_model(request, toolbox, facts)
+                _open_model(request, toolbox)
             case "huggingface":
                 foreign_files.check_huggingface(path, toolbox.box)
         return make_summary_result(ConversionSummary(converted=facts))
@@ -47,16 +47,9 @@ def prepare_checkpoint(request: JobRequest, toolbox: Toolbox, progress: Progress
         raise UnusableCheckpoint(refused.detail) from None
 
 
-def _open_model(request: JobRequest, toolbox: Toolbox, facts: model_formats.Facts) -> None:
-    """Open a model, which stays open for the tasks that wait for this one. A tokenizer in it is a
-    stranger's: it is opened in the sandbox before.
-    """
-    from workers.conversion import foreign_files
-
-    path = request.inputs["package"]
-    if facts["units"] == "pieces":
-        foreign_files.check_tokenizer(path, toolbox.box)
-    toolbox.model(request.digests["package"], path)
+def _open_model(request: JobRequest, toolbox: Toolbox) -> None:
+    """Open a model, which stays open for the tasks that wait for this one."""
+    toolbox.model(request.digests["package"], request.inputs["package"])
 
 
 def _converted(path: Path, box: "ConversionLimits") -> JobResult:
@@ -82,7 +75,7 @@ def _verify_by_plugin(request: JobRequest, toolbox: Toolbox) -> JobResult:
     try:
         header = plugins.read_plugin_header(request.inputs["package"])
         facts = model_formats.describe_plugin(header)
-        _open_model(request, toolbox, facts)
+        _open_model(request, toolbox)
     except InvalidCheckpoint as refused:  # nobody is there who could be refused any more
         raise UnusableCheckpoint(refused.detail) from None
     return make_summary_result(ConversionSummary(converted={**facts, "plugin": asked.asdict()}))

@@ -41,6 +41,7 @@ class Toolbox:
     memory: int | None = None  # bytes that a task may take
     sandbox: Sandbox = "required"
     remember: bool = True  # store the parsed tuples of captions in PRESCORE_HOME
+    open_jvm: "Callable[[str], Jvm] | None" = None  # of a kind, where another process runs it
     _jvm: "Jvm | None" = None
     _parser: "TupleParser | None" = None
     _kept: dict[str, tuple[object, Any]] = field(default_factory=dict)  # by kind: key, value
@@ -52,11 +53,12 @@ class Toolbox:
         )
 
     @classmethod
-    def from_environment(cls) -> "Toolbox":
+    def of_warm_child(cls, open_jvm: "Callable[[str], Jvm]") -> "Toolbox":
+        """The toolbox of a worker's child, from the variables that the worker gives to it."""
         places = assets.AssetFolders.from_environment(os.environ)
         memory = int(os.environ["PRESCORE_TASK_MEMORY"])
         sandbox: Sandbox = "off" if os.environ.get("PRESCORE_SANDBOX") == "off" else "required"
-        return cls(os.environ["PRESCORE_DEVICE"], places, memory, sandbox)
+        return cls(os.environ["PRESCORE_DEVICE"], places, memory, sandbox, open_jvm=open_jvm)
 
     @property
     def box(self) -> "ConversionLimits":
@@ -110,7 +112,9 @@ class Toolbox:
         """A warm JVM; `deadline` (seconds for a call) is used only if one is started now."""
         from workers.metrics.java.jvm import Jvm
 
-        if self._jvm is None:
+        if self._jvm is None and self.open_jvm is not None:
+            self._jvm = self.open_jvm("coco")
+        elif self._jvm is None:
             self._jvm = Jvm() if deadline is None else Jvm(deadline=deadline)
         return self._jvm
 
@@ -137,7 +141,10 @@ class Toolbox:
         """SPICE's parser. Raises MetricUnavailable if its files are not on this machine."""
         from workers.metrics import spice_tuples
 
-        if self._parser is None:
+        if self._parser is None and self.open_jvm is not None:
+            spice_tuples.find_jars(self.places)
+            self._parser = spice_tuples.TupleParser(self.open_jvm(spice_tuples.JAVA))
+        elif self._parser is None:
             self._parser = spice_tuples.open_parser(self.places, remember=self.remember)
         return self._parser
 

@@ -74,6 +74,7 @@ def _select(connection: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[t
         )
 
 
+JAVA = "spice"  # the kind of Java that parses
 PARSER = "spice1.0+corenlp3.6.0"  # what tuples depend on besides their caption
 
 _CORES = os.cpu_count() or 1
@@ -85,12 +86,16 @@ _FORMAT = 1
 
 
 class TupleParser:
-    """A parser in Java. `jars` are CoreNLP and its grammar; `store` keeps tuples."""
+    """A parser in Java; `store` keeps tuples."""
 
-    def __init__(self, jars: Sequence[Path], store: TupleStore | None = None) -> None:
-        heap = _HEAP_MB + _HEAP_MB_PER_CORE * _CORES
-        self._jvm = Jvm("spice", heap=f"{heap}m", jars=jars)
+    def __init__(self, jvm: Jvm, store: TupleStore | None = None) -> None:
+        self._jvm = jvm
         self._store = store
+
+    @property
+    def pid(self) -> int | None:
+        """The id of Java's process; None before it is started."""
+        return self._jvm.pid
 
     def parse(
         self, captions: Sequence[str], *, progress: Progress = ignore_progress
@@ -121,9 +126,17 @@ class TupleParser:
 
 def open_parser(places: AssetFolders, *, remember: bool = True) -> TupleParser:
     """A parser from what `prescore assets` added. Raises MetricUnavailable if that is missing."""
-    jars = [assets.locate_asset(name, places).path for name in ("corenlp", "corenlp-grammar")]
     store = TupleStore(places.home / "cache" / "tuples.sqlite", PARSER) if remember else None
-    return TupleParser(jars, store)
+    return TupleParser(make_jvm(find_jars(places)), store)
+
+
+def find_jars(places: AssetFolders) -> list[Path]:
+    """CoreNLP and its grammar. Raises MetricUnavailable if one is missing."""
+    return [assets.locate_asset(name, places).path for name in ("corenlp", "corenlp-grammar")]
+
+
+def make_jvm(jars: Sequence[Path]) -> Jvm:
+    return Jvm(JAVA, heap=f"{_HEAP_MB + _HEAP_MB_PER_CORE * _CORES}m", jars=jars)
 
 
 def clip_caption(caption: str) -> str:

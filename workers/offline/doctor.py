@@ -38,6 +38,7 @@ from service.contract.settings import Settings
 from workers.inference.plugins import registry
 from workers.jobs.toolbox import Toolbox
 from workers.metrics.java.jvm import Jvm
+from workers.runtime import child
 from workers.sandbox import operations, probe
 
 _INSTALL = "install the `workers` extra again"
@@ -45,6 +46,7 @@ _SANDBOX = (
     "Linux 6.7 or later with Landlock and seccomp; a container's own filter must allow "
     "landlock_create_ruleset, landlock_add_rule, landlock_restrict_self and seccomp"
 )
+_UNCONFINED = "let nobody send models who may not read the record and the home"
 _CONVERTER = "start `prescore worker converter` at the socket that PRESCORE_CONVERTER names"
 _PLUGIN = "mend or uninstall its package; other checkpoints are not concerned"
 _TORCH_SECONDS = 20.0
@@ -174,6 +176,9 @@ def _sandbox(setting: str) -> Iterator[Finding]:
         return
     seconds = time.monotonic() - began
     yield Finding("sandbox", "ok", f"{held}; a child starts in {seconds:.1f} s")
+    if (open_ := child.explain_unconfined_child()) is not None:
+        found = f"models run in a process that is not confined: {open_}"
+        yield Finding("sandbox", "warning", found, _UNCONFINED)
 
 
 def _converter(place: Path | None) -> Iterator[Finding]:

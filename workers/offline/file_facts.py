@@ -90,7 +90,7 @@ def describe_plugin_checkpoint(path: Path) -> dict[str, Any]:
     """
     found = plugins.read_plugin_header(path)
     try:
-        tried = {"opened by": _opened_by(path, found)}
+        tried = {"opened by": _opened_by(path)}
     except SandboxUnavailable as unavailable:
         tried = describe_unseen(
             "what the file says of itself is right; tokenizer and tensors", unavailable
@@ -109,15 +109,12 @@ def describe_plugin_checkpoint(path: Path) -> dict[str, Any]:
     }
 
 
-def _opened_by(path: Path, found: plugins.PluginHeader) -> str:
-    from workers.conversion import foreign_files
-    from workers.conversion.foreign_files import ConversionLimits
+def _opened_by(path: Path) -> str:
     from workers.inference.plugins import loader
 
-    if found.units == "pieces":
-        foreign_files.check_tokenizer(path, ConversionLimits.of(settings.load_settings()))
+    sandbox = settings.load_settings().sandbox
     try:
-        return str(loader.read_plugin_captioner(path).plugin)
+        return str(loader.read_plugin_captioner(path, sandbox=sandbox).plugin)
     except PluginUnavailable as error:
         return f"not tried out: {error.detail}"
 
@@ -141,7 +138,7 @@ def _of_onnx(path: Path) -> dict[str, Any]:
     with packages.open_package(path) as package:
         bundle = onnx_bundles.validate_onnx_bundle(package)
     if find_spec("onnxruntime") is not None:
-        _run_once(path, bundle)
+        _run_once(path)
     manifest, pictures = bundle.manifest, bundle.manifest.preprocessing
     return {
         "format": "onnx",
@@ -157,15 +154,12 @@ def _of_onnx(path: Path) -> dict[str, Any]:
     }
 
 
-def _run_once(path: Path, bundle: onnx_bundles.OnnxBundle) -> None:
+def _run_once(path: Path) -> None:
     """Run the bundle once, as a service's worker would."""
-    from workers.conversion import foreign_files
     from workers.conversion.foreign_files import ConversionLimits
     from workers.inference.onnx import captioner
 
     box = ConversionLimits.of(settings.load_settings())
-    if bundle.manifest.pieces is not None:
-        foreign_files.check_tokenizer(path, box)
     captioner.read_onnx_captioner(path, box.memory, sandbox=box.sandbox).close()
 
 

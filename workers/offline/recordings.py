@@ -207,19 +207,14 @@ def _warn_of_unknown(tokens: "CaptionerTokens", encoded: "EncodedCaptions") -> s
 
 
 def _list_unknown(tokens: "CaptionerTokens", ids: NDArray[np.int64]) -> Sequence[int]:
-    """List the ids that stand for unknown words; a tokenizer in the sandbox is not asked, since it
-    tells of none.
-    """
-    from tokenizers import Tokenizer
-
+    """List the ids that stand for unknown words."""
     from workers.inference.pieces import PieceTokens
     from workers.inference.vocabulary import WordTokens
 
     if isinstance(tokens, WordTokens):
         return [tokens.unknown]
     assert isinstance(tokens, PieceTokens)
-    tokenizer = tokens.tokenizer
-    if not isinstance(tokenizer, Tokenizer):
-        return []
-    texts = {at: tokenizer.decode([at], skip_special_tokens=False) for at in ids.tolist()}
-    return [at for at, text in texts.items() if text.strip().casefold() in outputs.UNKNOWN]
+    each = ids.tolist()
+    texts = tokens.tokenizer.decode_batch([[at] for at in each], skip_special_tokens=False)
+    told = zip(each, texts, strict=True)
+    return [at for at, text in told if text.strip().casefold() in outputs.UNKNOWN]

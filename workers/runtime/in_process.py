@@ -50,6 +50,9 @@ class ComputingThread:
         except Empty:
             return None
 
+    def is_outdated(self) -> bool:
+        return False
+
     def memory(self) -> int:
         """Return 0: the memory of this process is no task's alone."""
         return 0

@@ -10,11 +10,15 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
+from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
+from prescore import plain_text
+from service.contract import results
 from service.contract.errors import (
     BlobUnreadable,
     ConverterUnavailable,
@@ -33,7 +37,7 @@ from service.engine.tracing import contexts
 from service.engine.tracing.spans import OFF, UNTOLD, Attributes, Span, Tracer
 from service.runs import evaluation_listener
 from workers.processes import ChildGone
-from workers.runtime.attempt_files import AttemptFiles, run_in_background
+from workers.runtime.attempt_files import AttemptFiles, ResultRefused, run_in_background
 from workers.runtime.warm_child import ChildAnswer, ChildProgress, ExitCause, TaskExecutor
 
 log = structlog.get_logger()
@@ -43,6 +47,7 @@ _PASSING = ("internal", "java_failed")  # errors after which another attempt may
 BEAT_SECONDS = 1.0
 POLL_SECONDS = 0.25
 RECYCLE_AFTER = 500  # tasks per child, since libraries leak memory
+_CODE, _DETAIL = 100, 4000  # characters of an error
 GRACE_SECONDS = 2.0  # for a task to end by itself when the worker is asked to stop
 
 
@@ -77,7 +82,9 @@ class TaskRunner:
         self._stop_asked: float | None = None
 
     def warm_up(self) -> None:
-        """Start the child, if there is none, before the first task comes."""
+        """Start the child before the first task comes, if there is none that can be used."""
+        if self._child is not None and self._child.is_outdated():
+            self.close()
         if self._child is None:
             self._child = self._new_child()
             self._done = 0
@@ -109,6 +116,9 @@ class TaskRunner:
             self._attempt(lease, self._child)
         except ChildGone:
             self._child_lost(lease, self._child)
+        except ResultRefused as refused:
+            self.kill()
+            self.fail(lease, WorkerLost.code, str(refused), death=True, retry=True)
         except StoreUnavailable as error:
             self._lose(lease, error.code, error.detail, killed=False)
         except BaseException:  # an interrupt, or no database: nothing may keep running
@@ -149,13 +159,13 @@ class TaskRunner:
                     "result": str(result),
                 }
             )
-            answer = watch.until_answered()
-            if "error" in answer:
-                self._refused(lease, answer["error"])
+            answer = judge_answer(lease.kind, watch.until_answered())
+            if isinstance(answer, TaskError):
+                self._refused(lease, answer)
                 return
             digest = watch.until_done(lambda: self._workplace.store(result))
             kept = watch.until_written(
-                lambda: leases.finish_attempt(self._records, lease, digest, answer["summary"])
+                lambda: leases.finish_attempt(self._records, lease, digest, answer)
             )
             self.tell("done" if kept else "refused: too late")
             if kept:
@@ -202,9 +212,9 @@ class TaskRunner:
             detail = f"{error.detail}; upload it again"
             self.fail(lease, "blob_missing", detail, death=False, retry=False)
 
-    def _refused(self, lease: Lease, error: Mapping[str, str]) -> None:
+    def _refused(self, lease: Lease, error: "TaskError") -> None:
         """Record the error that the child answered."""
-        code, detail = error["code"], error["detail"]
+        code, detail = error.code, error.detail
         if code == MetricUnavailable.code:
             log.warning("unavailable", kind=lease.kind, key=lease.key, detail=detail)
             leases.make_task_unavailable(self._records, lease, {"code": code, "detail": detail})
@@ -240,6 +250,29 @@ class TaskRunner:
         if self._child is not None:
             self._child.end()
             self._child = None
+
+
+@dataclass(frozen=True)
+class TaskError:
+    """The error by which a child has ended a task."""
+
+    code: str
+    detail: str
+
+
+def judge_answer(kind: str, content: Mapping[str, Any]) -> "dict[str, Any] | TaskError":
+    """The summary of a task of this kind, or its error, in an executor's answer, which may be
+    anything. Raises ResultRefused.
+    """
+    match content:
+        case {"error": {"code": str(code), "detail": str(detail)}}:
+            return TaskError(code[:_CODE], plain_text.quoted(detail[:_DETAIL]))
+        case {"summary": {**nothing}} if not nothing:
+            return {}
+        case {"summary": {**summary}}:
+            with contextlib.suppress(ValidationError):
+                return results.find_summary_model(kind).model_validate(summary).model_dump()
+    raise ResultRefused(f"expected a summary of the task {kind}, or an error, found neither")
 
 
 class _AttemptEnded(Exception):

@@ -20,6 +20,7 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker
 from rq.worker_registration import clean_worker_registry
 
+from service.contract.assets import AssetFolders
 from service.contract.plan.tasks import QUEUES
 from service.contract.settings import Settings
 from service.engine import database, fleet_status, presence, task_expiry, task_queue
@@ -30,9 +31,10 @@ from service.engine.tracing.spans import OFF, Tracer
 from workers.inference.plugins import registry
 from workers.runtime import short_tasks
 from workers.runtime.attempt_files import AttemptFiles
+from workers.runtime.child_services import ChildServices, ServiceSettings
 from workers.runtime.runner import TaskRunner
 from workers.runtime.short_tasks import ShortTaskRunner, ShortTasks
-from workers.runtime.warm_child import WarmChild
+from workers.runtime.warm_child import ChildFiles, WarmChild
 
 log = structlog.get_logger()
 
@@ -155,22 +157,30 @@ def run_worker(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
     name = presence.name_worker(role)
     connection = task_queue.connect_redis(settings.redis, WAIT_SECONDS + _ANSWER_SECONDS, name)
     task_queue.check_eviction(connection)
-    workplace = AttemptFiles(
-        open_blobs(settings.blob_url, settings.home), settings.home / "attempts"
-    )
-    workplace.sweep()
+    blobs = open_blobs(settings.blob_url, settings.home)
+    files, files_beside = (AttemptFiles(blobs, settings.home / "attempts") for _ in range(2))
+    files.sweep()
     records, ours = Records(engine), RedisQueue(task_queue.connect_redis(settings.redis))
-    having = records, ours, workplace, name
 
-    def child(purpose: str) -> WarmChild:
-        return WarmChild(purpose, _child_settings(settings))
+    def start(purpose: str, own: AttemptFiles) -> WarmChild:
+        reached = ChildFiles(own.inputs, own.work, AssetFolders.of(settings))
+        services = ChildServices(ServiceSettings.of(settings))
+        return WarmChild(purpose, _child_settings(settings), reached, services)
 
     memory = settings.task_memory
     short = ShortTaskRunner(
-        *having, lambda: child(f"{role}-short"), memory // short_tasks.SHARE, tracer=tracer
+        records,
+        ours,
+        files_beside,
+        name,
+        lambda: start(f"{role}-short", files_beside),
+        memory // short_tasks.SHARE,
+        tracer=tracer,
     )
     second = ShortTasks(short, records, ours, QUEUES[role])
-    runner = TaskRunner(*having, lambda: child(role), memory, second.look, tracer)
+    runner = TaskRunner(
+        records, ours, files, name, lambda: start(role, files), memory, second.look, tracer
+    )
     runner.warm_up()
     try:
         with presence.stay_present(settings.home, name):
@@ -205,6 +215,4 @@ def _child_settings(settings: Settings) -> dict[str, str]:
     }
     if settings.assets is not None:
         found["PRESCORE_ASSETS"] = str(settings.assets)
-    if settings.converter is not None:
-        found["PRESCORE_CONVERTER"] = str(settings.converter)
     return found

@@ -22,7 +22,7 @@ from workers.sandbox.child import MOST_TEXT, InputRefused
 from workers.sandbox.confinement import KERNELS, Confinement
 from workers.sandbox.limits import ChildLimits
 
-_OURS = [Path(each.__path__[0]).resolve() for each in (workers, service, prescore)]
+OUR_PACKAGES = [Path(each.__path__[0]).resolve() for each in (workers, service, prescore)]
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
 _START += "from workers.sandbox.child import main; main()"
 _KEPT = ("LD_LIBRARY_PATH",)  # Python may need it to start
@@ -82,7 +82,7 @@ class LocalChild:
         self._seconds = call.limits.seconds
         self._meanwhile = meanwhile
         self._first = _message(call, modules, without)
-        folders = dict.fromkeys((*modules, *(package.parent for package in _OURS)))
+        folders = dict.fromkeys((*modules, *(package.parent for package in OUR_PACKAGES)))
         path = json.dumps([str(each) for each in (*folders, *confinement.list_libraries())])
         command = [sys.executable, "-I", "-B", "-c", _START, str(os.getpid()), path]
         kept = (*inherited, *(() if call.shared is None else call.shared[:1]))
@@ -126,9 +126,9 @@ def _message(
     call: OperationCall, modules: Sequence[Path], without: frozenset[str]
 ) -> dict[str, Any]:
     """The call as a child reads it (`child.main`)."""
-    reads = (*modules, *_OURS, *call.inputs)
+    reads = (*modules, *OUR_PACKAGES, *call.inputs)
     confined = Confinement(
-        reads, tuple(call.outputs), call.threads, limits=call.limits, without=without
+        reads, tuple(call.outputs), threads=call.threads, limits=call.limits, without=without
     )
     return {
         "confinement": confined.as_json(),

@@ -3,6 +3,7 @@
 Nothing is opened where a mechanism is missing (`explain_missing_sandbox`).
 """
 
+import contextlib
 import os
 import sys
 import sysconfig
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.sandbox import landlock, limits, seccomp_filter, system_calls
-from workers.sandbox.landlock import READ, WRITE, LandlockRule
+from workers.sandbox.landlock import READ, WORK, WRITE, LandlockRule
 from workers.sandbox.limits import ChildLimits
 
 # Where programs' libraries are, and what they ask of the machine. No file of it is anybody's.
@@ -20,8 +21,14 @@ _SYSTEM = (
     *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"),
     *("/etc/localtime", "/usr/share/zoneinfo", "/dev/urandom", "/dev/zero"),
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system"),
-    *("/sys/kernel/mm/transparent_hugepage", "/proc/self", "/sys/fs/cgroup", "/proc/cgroups"),
+    *("/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup", "/proc/cgroups"),
 )
+# What libraries ask of their own process. Not the folder: the network's tables are in it.
+_OF_ITSELF = (
+    *("auxv", "cgroup", "coredump_filter", "fd", "limits", "maps", "mountinfo", "smaps", "stat"),
+    *("statm", "status"),
+)
+_SELF = tuple(Path("/proc/self") / name for name in _OF_ITSELF)
 _NOWHERE = Path("/dev/null")
 KERNELS = frozenset({"landlock", "seccomp"})  # what a kernel may lack
 MECHANISMS = KERNELS | {"limits", "privileges"}
@@ -35,15 +42,18 @@ def list_skipped_mechanisms(sandbox: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Confinement:
-    """`reads` and `writes`: files, or folders with all in them. `threads` and `memory_files`: may
-    they be made? The latter have no place. `without`: mechanisms that are left out, by an
-    operator's decision and in tests.
+    """`reads` and `writes`: files, or folders with all in them; `works`: folders in which files may
+    be made and deleted, too. `threads` and `memory_files`: may they be made? The latter have no
+    place. `messages`: may it use the sockets that it has? `without`: mechanisms that are left out,
+    by an operator's decision and in tests.
     """
 
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
+    works: tuple[Path, ...] = ()
     threads: bool = False
     memory_files: bool = False
+    messages: bool = False
     limits: ChildLimits = field(default_factory=ChildLimits)
     without: frozenset[str] = frozenset()
 
@@ -54,7 +64,9 @@ class Confinement:
         used = MECHANISMS - self.without
         if used and len(list(Path("/proc/self/task").iterdir())) > 1:
             raise OSError("a process with several threads cannot be confined")
-        os.open("/proc/self", os.O_PATH)  # stays open, so that the kernel knows it by its rule
+        for each in _SELF:  # stay open, so that the kernel knows them by their rules
+            with contextlib.suppress(FileNotFoundError):
+                os.open(each, os.O_PATH)
         if "limits" in used:
             limits.apply_limits(self.limits)
         if "privileges" in used:
@@ -66,23 +78,27 @@ class Confinement:
         if "seccomp" in used:
             seccomp_filter.restrict_calls(
                 seccomp_filter.list_allowed_calls(
-                    threads=self.threads, memory_files=self.memory_files
+                    threads=self.threads,
+                    memory_files=self.memory_files,
+                    folders=bool(self.works),
+                    messages=self.messages,
                 )
             )
 
     def _rules(self) -> Iterable[LandlockRule]:
         shared = sysconfig.get_config_var("LIBDIR") or sys.base_prefix
-        for path in (*list_libraries(), Path(shared), *map(Path, _SYSTEM), *self.reads):
+        for path in (*list_libraries(), Path(shared), *map(Path, _SYSTEM), *_SELF, *self.reads):
             yield LandlockRule(path, READ)
         for path in (_NOWHERE, *self.writes):
             yield LandlockRule(path, WRITE)
+        for path in self.works:
+            yield LandlockRule(path, WORK)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "reads": [str(path) for path in self.reads],
             "writes": [str(path) for path in self.writes],
             "threads": self.threads,
-            "memory_files": self.memory_files,
             "limits": vars(self.limits),
             "without": sorted(self.without),
         }
@@ -92,10 +108,9 @@ class Confinement:
         return cls(
             tuple(map(Path, found["reads"])),
             tuple(map(Path, found["writes"])),
-            found["threads"],
-            found["memory_files"],
-            ChildLimits(**found["limits"]),
-            frozenset(found["without"]),
+            threads=found["threads"],
+            limits=ChildLimits(**found["limits"]),
+            without=frozenset(found["without"]),
         )
 
 

@@ -6,8 +6,9 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from prescore import plain_text
 from service.contract.errors import ConverterUnavailable
@@ -22,14 +23,49 @@ _SILENCE_SECONDS = 30.0  # without a word that the call still waits for its turn
 _GRACE_SECONDS = 15.0  # after which the converter itself would have ended the child
 
 
-class ConverterChild:
-    """A child of the converter at this socket."""
+class ConverterAddress(Protocol):
+    """Address of a converter, as text in messages too."""
 
-    def __init__(self, path: Path, call: OperationCall) -> None:
-        self._path = path
+    def connect(self) -> socket.socket:
+        """Connect to it. Raises ConverterUnavailable."""
+        ...
+
+
+@dataclass(frozen=True)
+class ConverterSocket:
+    """The socket at which a converter listens."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def connect(self, patience: float | None = None) -> socket.socket:
+        until = time.monotonic() + (PATIENCE_SECONDS if patience is None else patience)
+        while True:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                connection.connect(str(self.path))
+            except OSError as error:
+                connection.close()
+                if time.monotonic() >= until:
+                    raise ConverterUnavailable(
+                        f"no converter answers at {self}: {error.strerror or error}; "
+                        "`prescore worker converter` starts one (PRESCORE_CONVERTER)"
+                    ) from None
+                time.sleep(_AGAIN_SECONDS)
+            else:
+                return connection
+
+
+class ConverterChild:
+    """A child of the converter at this address."""
+
+    def __init__(self, address: ConverterAddress, call: OperationCall) -> None:
+        self._address = address
         self._seconds = call.limits.seconds + _GRACE_SECONDS
         with _opened(call) as files:
-            self._connection = _connected(path, PATIENCE_SECONDS)
+            self._connection = address.connect()
             try:
                 converter_protocol.send_message(self._connection, _asked(call), files)
                 self.pid = self._begun()
@@ -78,15 +114,14 @@ class ConverterChild:
 
     def _lost(self, error: Exception) -> ConverterUnavailable:
         return ConverterUnavailable(
-            f"the converter at {self._path} gave no answer ({plain_text.quoted(str(error))}): "
+            f"the converter at {self._address} gave no answer ({plain_text.quoted(str(error))}): "
             "what it was asked is tried again"
         )
 
 
 def check_converter(path: Path, seconds: float = 3.0) -> None:
     """Raise ConverterUnavailable unless a converter answers at this socket."""
-    connection = _connected(path, 0.0)
-    with connection:
+    with ConverterSocket(path).connect(patience=0.0) as connection:
         try:
             converter_protocol.send_message(connection, {"ping": True})
             found, _ = converter_protocol.receive_message(connection, seconds)
@@ -102,24 +137,6 @@ def main(path: str) -> None:
         check_converter(Path(path))
     except ConverterUnavailable as error:
         sys.exit(error.detail)
-
-
-def _connected(path: Path, patience: float) -> socket.socket:
-    until = time.monotonic() + patience
-    while True:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            connection.connect(str(path))
-        except OSError as error:
-            connection.close()
-            if time.monotonic() >= until:
-                raise ConverterUnavailable(
-                    f"no converter answers at {path}: {error.strerror or error}; "
-                    "`prescore worker converter` starts one (PRESCORE_CONVERTER)"
-                ) from None
-            time.sleep(_AGAIN_SECONDS)
-        else:
-            return connection
 
 
 @contextmanager

@@ -70,9 +70,14 @@ def close_files(files: Iterable[int]) -> None:
 
 def is_quiet(connection: socket.socket) -> bool:
     """Tell if the other side is there, and says nothing."""
+    return not has_come(connection, 0.0)
+
+
+def has_come(connection: socket.socket, seconds: float) -> bool:
+    """Tell if the other side says something, or leaves, within this time."""
     poller = poll()
     poller.register(connection, POLLIN | POLLRDHUP)
-    return not poller.poll(0)
+    return bool(poller.poll(seconds * 1000))
 
 
 def _exactly(
@@ -102,9 +107,9 @@ OPERATIONS: Mapping[str, OperationKind] = {
     "workers.conversion.verification:verify_huggingface": "once",
     "workers.conversion.verification:verify_adapter": "once",
     "workers.conversion.pytorch:convert_state_dict": "once",
-    "workers.conversion.verification:verify_tokenizer": "once",
     "workers.inference.huggingface.folder_processor:serve_processor": "stays",
     "workers.inference.onnx.child:serve_graphs": "stays",
+    "workers.inference.tokenizer_child:serve_tokenizer": "stays",
     "workers.inference.pictures.decoder:decode_pictures": "once",
     "workers.inference.pictures.decoder:shrink_pictures": "once",
     "workers.sandbox.probe:try_escapes": "once",

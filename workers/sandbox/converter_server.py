@@ -1,4 +1,5 @@
-"""Converter: listens at a Unix socket, and starts the sandbox's children for its clients.
+"""Converter: starts the sandbox's children for its clients, which connect to its Unix socket or are
+given a connection by the process that it is a part of.
 
 A client gives the name of an operation (`converter_protocol.OPERATIONS`), parameters, limits, and
 open files; it gets the end of the child. The child reaches these files, by their numbers, and
@@ -6,6 +7,7 @@ nothing else: the converter needs no other file of a worker. A client that leave
 """
 
 import contextlib
+import fcntl
 import os
 import resource
 import signal
@@ -89,14 +91,12 @@ class Converter:
 
     def __init__(
         self,
-        path: Path,
         bounds: ConverterBounds,
         *,
         without: frozenset[str] = frozenset(),
         operations: Mapping[str, OperationKind] = OPERATIONS,
         modules: Sequence[Path] = (),
     ) -> None:
-        self._path = path
         self._memory = bounds.memory
         self._without = without
         self._operations = operations
@@ -106,21 +106,38 @@ class Converter:
             "once": BoundedSemaphore(bounds.children),
             "stays": BoundedSemaphore(_STAYING),
         }
+        self._children: set[LocalChild] = set()
 
-    def serve(self) -> None:
+    @property
+    def pids(self) -> list[int]:
+        """The ids of its children now."""
+        return [child.pid for child in tuple(self._children)]
+
+    def serve(self, path: Path) -> None:
         """Serve clients until a signal ends this process; its children end with it."""
         _open_many_files()
-        with _listening(self._path) as listener:
-            log.info("listening", socket=str(self._path))
+        with _listening(path) as listener:
+            log.info("listening", socket=str(path))
             while True:
-                self._connections.acquire()
                 try:
-                    connection, _ = listener.accept()
-                    Thread(target=self._handle, args=(connection,), daemon=True).start()
+                    self.begin(lambda: listener.accept()[0])
                 except (OSError, RuntimeError) as error:  # no files or threads are left
-                    self._connections.release()
                     log.warning("a connection could not be taken", error=str(error))
                     time.sleep(_PAUSE_SECONDS)
+
+    def begin(self, accept: Callable[[], socket.socket]) -> None:
+        """Serve the next client in a thread of its own, when there is a place for it."""
+        self._connections.acquire()
+        try:
+            Thread(target=self._handle, args=(accept(),), daemon=True).start()
+        except BaseException:
+            self._connections.release()
+            raise
+
+    def close(self) -> None:
+        """End all children."""
+        for child in tuple(self._children):
+            child.end()
 
     def _handle(self, connection: socket.socket) -> None:
         try:
@@ -167,6 +184,12 @@ class Converter:
         for each in files:  # what lies above a folder can be reached from it
             if not stat.S_ISREG(os.fstat(each).st_mode):
                 raise ValueError("expected files, found a folder or something else")
+        given = [fcntl.fcntl(each, fcntl.F_GETFL) for each in files]
+        # The child opens them again: nobody gets by that what he could not open himself.
+        if any(flags & os.O_PATH or flags & os.O_ACCMODE == os.O_WRONLY for flags in given):
+            raise ValueError("expected files that are open to be read")
+        if any(flags & os.O_ACCMODE != os.O_RDWR for flags in given[asked.inputs :]):
+            raise ValueError("expected outputs that are open to be written")
         paths = [Path(f"/proc/self/fd/{each}") for each in files]
         limits = ChildLimits(**asked.limits.model_dump())
         return OperationCall(
@@ -192,6 +215,7 @@ class Converter:
             except ConfinementUnavailable as unavailable:
                 converter_protocol.send_message(connection, {"unavailable": str(unavailable)})
                 return
+            self._children.add(child)
             try:
                 converter_protocol.send_message(connection, {"began": child.pid})
                 outcome = _outcome(child.begin)
@@ -202,6 +226,7 @@ class Converter:
                     converter_protocol.send_message(connection, outcome)
             finally:
                 child.end()
+                self._children.discard(child)
                 seconds = round(time.monotonic() - began, 2)
                 log.info("end", operation=call.operation, seconds=seconds, how=_how(outcome))
 
@@ -301,4 +326,5 @@ def serve_converter(path: Path, children: int | None, settings: Settings) -> Non
     if confinement.explain_missing_sandbox() is None:
         confinement.isolate_process()
     bounds = ConverterBounds(children or len(os.sched_getaffinity(0)), settings.task_memory)
-    Converter(path, bounds, without=confinement.list_skipped_mechanisms(settings.sandbox)).serve()
+    without = confinement.list_skipped_mechanisms(settings.sandbox)
+    Converter(bounds, without=without).serve(path)

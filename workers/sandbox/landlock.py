@@ -33,6 +33,8 @@ _OF_FILES = ("execute", "write_file", "read_file", "truncate", "ioctl_dev")
 
 READ = frozenset({"read_file", "read_dir"})
 WRITE = frozenset({"read_file", "write_file", "truncate"})
+# `refer`: files may be renamed from one such folder to another, which has no more rights.
+WORK = READ | WRITE | {"make_reg", "make_dir", "remove_file", "remove_dir", "refer"}
 
 
 @dataclass(frozen=True)

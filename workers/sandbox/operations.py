@@ -21,7 +21,7 @@ from workers.sandbox.children import (
     LocalChild,
     OperationCall,
 )
-from workers.sandbox.converter_client import ConverterChild
+from workers.sandbox.converter_client import ConverterAddress, ConverterChild
 from workers.sandbox.limits import ChildLimits
 
 __all__ = ["ChildStopped", "ConfinementUnavailable", "InputRefused", "run_operation"]
@@ -30,13 +30,11 @@ __all__ = ["ChildStopped", "ConfinementUnavailable", "InputRefused", "run_operat
 class _ConverterChoice:
     """Choice of a converter, made once for this process, where it begins."""
 
-    converter: Path | None = None
+    converter: ConverterAddress | None = None
 
 
-def choose_converter(converter: Path | None) -> None:
-    """Have the converter that listens at this socket start the children; without one, this process
-    does it.
-    """
+def choose_converter(converter: ConverterAddress | None) -> None:
+    """Have the converter at this address start the children; without one, this process does it."""
     _ConverterChoice.converter = converter
 
 

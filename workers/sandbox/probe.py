@@ -11,21 +11,22 @@ from workers.sandbox.children import OperationCall
 from workers.sandbox.limits import ChildLimits
 
 _OPERATION = f"{__name__}:try_escapes"
-_SECONDS = 10.0
+LIMITS = ChildLimits(seconds=10.0)
 
 
 def check_sandbox() -> str:
     """Check that the sandbox holds; return what keeps children in. Raises ConfinementUnavailable,
     with what is missing or was reached.
     """
-    return _judged(operations.run_operation(_OPERATION, [], [], limits=ChildLimits(_SECONDS)))
+    return _judged(operations.run_operation(_OPERATION, [], [], limits=LIMITS))
 
 
 def check_converter_sandbox(converter: Path) -> str:
     """Check the sandbox of a converter's children. Raises ConverterUnavailable, too."""
     converter_client.check_converter(converter)
     child = converter_client.ConverterChild(
-        converter, OperationCall(_OPERATION, [], [], {}, ChildLimits(_SECONDS))
+        converter_client.ConverterSocket(converter),
+        OperationCall(_OPERATION, [], [], {}, LIMITS),
     )
     try:
         return _judged(child.begin())

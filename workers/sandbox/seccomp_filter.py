@@ -38,8 +38,8 @@ _FILES = (
     *("statx", "umask", "write", "writev"),
 )
 _MEMORY = (
-    *("brk", "get_mempolicy", "madvise", "membarrier", "mincore", "mmap", "mprotect", "mremap"),
-    *("msync", "munmap"),
+    *("brk", "get_mempolicy", "madvise", "mbind", "membarrier", "mincore", "mmap", "mprotect"),
+    *("mremap", "msync", "munmap"),
 )
 _OWN = (
     *("arch_prctl", "capget", "clock_getres", "clock_gettime", "clock_nanosleep", "exit"),
@@ -47,7 +47,16 @@ _OWN = (
     *("getpid", "getppid", "getpriority", "getrandom", "getresgid", "getresuid", "getrlimit"),
     *("getrusage", "getsid", "gettid", "gettimeofday", "getuid", "nanosleep", "restart_syscall"),
     *("sched_get_priority_max", "sched_get_priority_min", "sched_getaffinity", "sched_getparam"),
-    *("sched_getscheduler", "sched_yield", "setrlimit", "sysinfo", "time", "times", "uname"),
+    *(
+        "sched_getscheduler",
+        "sched_yield",
+        "setitimer",
+        "setrlimit",
+        "sysinfo",
+        "time",
+        "times",
+        "uname",
+    ),
 )
 _SIGNALS = (
     *("rt_sigaction", "rt_sigpending", "rt_sigprocmask", "rt_sigreturn", "rt_sigsuspend"),
@@ -60,14 +69,35 @@ _WAITING = (
 # Of descriptors: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, locks, F_OFD locks, F_DUPFD_CLOEXEC.
 # Not F_SETOWN, by which the kernel sends signals to others.
 _FCNTL = ArgumentRule(1, (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030))
-_IOCTL = ArgumentRule(1, (0x5401, 0x541B, 0x5450, 0x5451))  # TCGETS, FIONREAD, FIONCLEX, FIOCLEX
+_FCNTL_AND_SEALS = ArgumentRule(1, (*_FCNTL.values, 1033, 1034))  # of memory that others see, too
+# TCGETS, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
+_IOCTL = ArgumentRule(1, (0x5401, 0x541B, 0x5421, 0x5450, 0x5451))
 # Names of threads and memory, questions. Not PR_SET_PDEATHSIG: the child dies with its parent.
 _PRCTL = (3, 15, 16, 21, 23, 39, 0x53564D41)
+# Of who works in folders of its own: to make, name and delete files, and to copy what they hold.
+_FOLDERS = (
+    *("copy_file_range", "mkdir", "mkdirat", "pipe2", "rename", "renameat", "renameat2", "rmdir"),
+    *("sendfile", "unlink", "unlinkat"),
+)
+# By sockets that are open already: there is no call to open or connect another one, and a stream
+# sends to nobody but the other side.
+_MESSAGES = (
+    *("getsockname", "getsockopt", "recvfrom", "recvmsg", "sendmsg", "sendto", "shutdown"),
+)
 ENDS = ("clone3",)  # "there is no such call", so that libraries take the older one
 
 
-def list_allowed_calls(*, threads: bool = False, memory_files: bool = False) -> Allowed:
-    """List calls allowed to this process, whose id they hold: it may signal and limit no other."""
+def list_allowed_calls(
+    *,
+    threads: bool = False,
+    memory_files: bool = False,
+    folders: bool = False,
+    messages: bool = False,
+) -> Allowed:
+    """List calls allowed to this process, whose id they hold: it may signal and limit no other.
+    `folders`: those that make and delete files, too; `messages`: those that send and receive by
+    sockets that it has, which must be streams.
+    """
     mine = os.getpid()
     plain = (*_FILES, *_MEMORY, *_OWN, *_SIGNALS, *_WAITING)
     allowed: dict[str, ArgumentRule | None] = dict.fromkeys(plain)
@@ -76,8 +106,14 @@ def list_allowed_calls(*, threads: bool = False, memory_files: bool = False) -> 
     allowed |= {"prlimit64": ArgumentRule(0, (0, mine))}
     if threads:
         allowed["clone"] = ArgumentRule(0, (_THREAD,), _THREAD | _NAMESPACES)
+        # By it, torch counts cores: without it, torch has one thread.
+        allowed["sched_setaffinity"] = ArgumentRule(0, (0, mine))
     if memory_files:
-        allowed["memfd_create"] = None
+        allowed |= {"memfd_create": None, "fcntl": _FCNTL_AND_SEALS}
+    if folders:
+        allowed |= dict.fromkeys(_FOLDERS)
+    if messages:
+        allowed |= dict.fromkeys(_MESSAGES)
     return allowed
 
 

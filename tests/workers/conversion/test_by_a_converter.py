@@ -83,9 +83,9 @@ def _run_graphs(folder):
 def test_an_operation_gives_there_what_it_gives_here(converter, tmp_path, perform, operation):
     """Its own log tells that the converter has performed it."""
     results = []
-    for name, socket in (("here", None), ("there", converter.socket)):
+    for name, address in (("here", None), ("there", converter.address)):
         (tmp_path / name).mkdir()
-        operations.choose_converter(socket)
+        operations.choose_converter(address)
         try:
             results.append(perform(tmp_path / name))
         finally:

@@ -45,7 +45,7 @@ def test_a_tokenizer_that_is_none_is_never_opened_outside_of_the_sandbox(
     files.of_pixels(folder, tokenizer_files.byte_pieces(), preprocessing, (3, 5, 6))
     (folder / "tokenizer.json").write_text("{}")
     opened = []
-    monkeypatch.setattr(pieces, "read_bundle_pieces", lambda *given: opened.append(given))
+    monkeypatch.setattr(pieces, "parse_tokenizer", lambda *given: opened.append(given))
     with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer"):
         checkpoints.prepare_checkpoint(_request(folder), toolbox, ignore_progress)
     assert opened == []

@@ -12,7 +12,7 @@ from helpers import interruptions
 from service.contract.errors import JavaFailed, MetricFailed, RunCanceled
 from service.contract.formats.outputs import LONGEST_PARSED
 from workers.metrics import spice_tuples
-from workers.metrics.spice_tuples import PARSER, TupleParser, TupleStore
+from workers.metrics.spice_tuples import PARSER, TupleParser, TupleStore, make_jvm
 
 pytestmark = pytest.mark.processes
 
@@ -48,7 +48,7 @@ def test_a_long_caption_is_read_up_to_the_limit_and_in_time(parser):
 def test_what_is_known_starts_no_java(store):
     store.put({CAPTION: TUPLES, "a dog": [["dog"]]})
     told = []
-    parser = TupleParser([], store)
+    parser = TupleParser(make_jvm([]), store)
     captions = ["a dog", CAPTION, "a  dog"]
     assert parser.parse(captions, progress=lambda *at: told.append(at)) == {
         "a dog": [["dog"]], CAPTION: TUPLES, "a  dog": [["dog"]],
@@ -60,7 +60,7 @@ def test_what_is_known_starts_no_java(store):
 def test_what_was_parsed_is_remembered_for_this_parser_alone(parser, store, tmp_path, monkeypatch):
     monkeypatch.setattr(parser, "_store", store)
     found = parser.parse([CAPTION])
-    again = TupleParser([], TupleStore(tmp_path / "a folder" / "tuples.sqlite", PARSER))
+    again = TupleParser(make_jvm([]), TupleStore(tmp_path / "a folder" / "tuples.sqlite", PARSER))
     assert again.parse([CAPTION]) == found
     another = TupleStore(tmp_path / "a folder" / "tuples.sqlite", "another")
     assert another.get([CAPTION]) == {}
@@ -105,7 +105,7 @@ def test_a_killed_java_is_an_error_and_what_was_parsed_before_is_kept(
     spice_jars, store, monkeypatch
 ):
     monkeypatch.setattr("workers.metrics.spice_tuples._BATCH", 2)
-    parser = TupleParser(spice_jars, store)
+    parser = TupleParser(make_jvm(spice_jars), store)
 
     def kill(_done, _total):
         if parser._jvm.pid is not None and store.get([CAPTION]):
@@ -123,14 +123,14 @@ def test_a_java_without_memory_ends_and_says_so(spice_jars, monkeypatch):
     """CoreNLP alone would go on with a sentence that has no structure: with a wrong score."""
     monkeypatch.setattr("workers.metrics.spice_tuples._HEAP_MB", 64)
     monkeypatch.setattr("workers.metrics.spice_tuples._HEAP_MB_PER_CORE", 0)
-    parser = TupleParser(spice_jars)
+    parser = TupleParser(make_jvm(spice_jars))
     with pytest.raises(JavaFailed, match=r"OutOfMemoryError"):
         parser.parse([CAPTION])
     assert parser._jvm.pid is None
 
 
 def test_a_cancel_kills_java_while_it_reads_its_grammar(spice_jars):
-    parser = TupleParser(spice_jars)
+    parser = TupleParser(make_jvm(spice_jars))
     with pytest.raises(RunCanceled):
         parser.parse(
             [CAPTION], progress=interruptions.ends_when(lambda _: parser._jvm.pid is not None)
@@ -166,6 +166,6 @@ def test_blanks_in_paths_and_other_locales_change_nothing(spice_jars, tmp_path, 
     jars = [Path(shutil.copy(jar, folder)) for jar in spice_jars]
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     monkeypatch.setenv("LANG", "C")
-    parser = TupleParser(jars)
+    parser = TupleParser(make_jvm(jars))
     assert parser.parse([CAPTION]) == {CAPTION: TUPLES}
     parser.close()

@@ -69,6 +69,13 @@ def test_a_sandbox_that_does_not_hold_is_told(monkeypatch):
         assert each in found.found
 
 
+def test_a_warm_child_that_is_not_confined_is_told(needs_sandbox, monkeypatch, tmp_path):
+    monkeypatch.setattr("workers.runtime.child._NVIDIA", tmp_path)
+    held, warned = doctor._sandbox("required")
+    assert (held.status, warned.status) == ("ok", "warning")
+    assert "not confined: this machine has NVIDIA's driver" in warned.found
+
+
 def test_a_sandbox_that_is_switched_off_is_a_warning():
     (found,) = doctor._sandbox("off")
     assert found.status == "warning"

@@ -1,5 +1,6 @@
 """A runner of tasks: spans of its attempts, and a record that cannot be written for a while."""
 
+import json
 import threading
 import time
 
@@ -166,7 +167,7 @@ def begin(prepare, monkeypatch):
         if not may_answer.wait(seconds):
             return None
         child.result.write_text("{}")
-        return ChildAnswer({"summary": {"scores": {}}})
+        return ChildAnswer({"summary": {}})
 
     child = FakeExecutor(receive)
     runner, _ = prepare(child)
@@ -241,3 +242,43 @@ def test_after_the_end_of_its_lease_the_attempt_ends(records, begin, monkeypatch
         assert not thread.is_alive()
     assert child.was_ended
     assert [type(error) for error in raised] == [sa.exc.OperationalError]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"summary": None},
+        {"summary": {"scores": "many"}},
+        {"error": "words"},
+        {"error": {"code": 7, "detail": "x"}},
+        {"error": {"code": "internal"}},
+    ],
+)
+def test_an_answer_that_is_none_counts_as_a_death(records, prepare, content):
+    child = FakeExecutor(lambda *_: ChildAnswer(content))
+    runner, _ = prepare(child)
+    assert runner.run_first("metrics")
+    assert child.was_ended
+    assert _read(records, task_rows.c.deaths) == 1
+    assert "expected a summary of the task look" in _read(records, task_rows.c.error)
+
+
+def test_an_error_of_a_child_is_plain_and_short(records, prepare):
+    told = {"code": "metric_failed", "detail": "a\x1b[2J" + "x" * 10_000}
+    runner, _ = prepare(FakeExecutor(lambda *_: ChildAnswer({"error": told})))
+    assert runner.run_first("metrics")
+    kept = json.loads(_read(records, task_rows.c.error))
+    assert kept["detail"].startswith("a\\x1b[2Jxxx")
+    assert len(kept["detail"]) < 4100
+
+
+def test_a_result_that_is_no_file_is_no_result(records, prepare, tmp_path):
+    def link(child, _):
+        child.result.symlink_to(tmp_path / "record.sqlite")
+        return ChildAnswer({"summary": {}})
+
+    runner, _ = prepare(FakeExecutor(link))
+    assert runner.run_first("metrics")
+    assert _read(records, task_rows.c.deaths) == 1
+    assert "expected a plain file" in _read(records, task_rows.c.error)

@@ -17,7 +17,7 @@ from helpers.waits import until
 from service.contract.errors import ConverterUnavailable, InvalidSetting
 from workers.sandbox import converter_client, converter_protocol, converter_server, operations
 from workers.sandbox.children import OperationCall
-from workers.sandbox.converter_client import ConverterChild
+from workers.sandbox.converter_client import ConverterChild, ConverterSocket
 from workers.sandbox.converter_protocol import OPERATIONS
 from workers.sandbox.limits import ChildLimits
 from workers.sandbox.operations import ChildStopped, InputRefused, StayingChild
@@ -43,7 +43,7 @@ def own(needs_sandbox, tmp_path):
 @pytest.fixture
 def hostile(converter):
     """Performs an operation of tests/helpers/hostile_child.py there."""
-    operations.choose_converter(converter.socket)
+    operations.choose_converter(converter.address)
 
     def perform(name, parameters=None, inputs=(), outputs=(), **options):
         return operations.run_operation(
@@ -95,7 +95,7 @@ def test_how_a_child_ends_is_told_as_if_it_were_here(
 
 
 def test_who_leaves_ends_the_child(converter):
-    there = ConverterChild(converter.socket, _task("wait"))
+    there = ConverterChild(converter.address, _task("wait"))
     assert psutil.pid_exists(there.pid)
     there.end()
     until(lambda: not psutil.pid_exists(there.pid), 5, "the child's end")
@@ -116,14 +116,14 @@ def test_a_child_that_stays_answers_through_the_memory_that_both_see(hostile, tm
 
 
 def test_children_at_once_are_bounded_and_who_waits_is_told(converter):
-    one, other = (ConverterChild(converter.socket, _task("wait")) for _ in "12")
-    waiting = converter_client._connected(converter.socket, 0)
+    one, other = (ConverterChild(converter.address, _task("wait")) for _ in "12")
+    waiting = converter.address.connect(0)
     converter_protocol.send_message(waiting, converter_client._asked(_task("wait")))
     assert converter_protocol.receive_message(waiting, 10)[0] == {"waits": True}
     memory = os.memfd_create("test")
     os.ftruncate(memory, 4096)
     staying = OperationCall("staying_child:serve", [], [], {}, ChildLimits(), shared=(memory, 4096))
-    ConverterChild(converter.socket, staying).end()  # has a place of its own
+    ConverterChild(converter.address, staying).end()  # has a place of its own
     one.end()
     while (found := converter_protocol.receive_message(waiting, 10)[0]) == {"waits": True}:
         pass
@@ -211,8 +211,27 @@ def test_too_many_files_and_odd_ones_are_closed_again(converter, tmp_path):
     until(lambda: converter.process.num_fds() <= before, 5, "as few open files as before")
 
 
+@pytest.mark.parametrize(
+    ("inputs", "flags", "said"),
+    [
+        (1, os.O_PATH, "expected files that are open to be read"),
+        (1, os.O_WRONLY, "expected files that are open to be read"),
+        (0, os.O_RDONLY, "expected outputs that are open to be written"),
+    ],
+)
+def test_a_child_gets_no_more_of_a_file_than_its_client_has(
+    converter, tmp_path, inputs, flags, said
+):
+    """The child opens it again, by rights of its own."""
+    (tmp_path / "file").write_text("words")
+    file = os.open(tmp_path / "file", flags)
+    found = _said(converter, _framed({**PLAIN, "inputs": inputs, "outputs": 1 - inputs}), [file])
+    os.close(file)
+    assert found["refused"] == said
+
+
 def test_who_says_nothing_keeps_nobody_from_being_served(hostile, converter):
-    silent = [converter_client._connected(converter.socket, 0) for _ in range(60)]
+    silent = [converter.address.connect(0) for _ in range(60)]
     assert "environment" in hostile("surroundings")
     for each in silent:
         each.close()
@@ -221,7 +240,7 @@ def test_who_says_nothing_keeps_nobody_from_being_served(hostile, converter):
 def test_a_client_is_not_kept_by_its_silence(monkeypatch):
     monkeypatch.setattr(converter_server, "_ASK_SECONDS", 0.05)
     one, other = socket.socketpair()
-    found = converter_server.Converter(Path("/nowhere"), converter_server.ConverterBounds(1, 1))
+    found = converter_server.Converter(converter_server.ConverterBounds(1, 1))
     found._connections.acquire()
     found._handle(other)
     assert one.recv(1) == b""
@@ -230,7 +249,7 @@ def test_a_client_is_not_kept_by_its_silence(monkeypatch):
 
 @pytest.mark.slow
 def test_its_death_is_no_verdict_and_ends_the_children(own):
-    there = ConverterChild(own.socket, _task("wait"))
+    there = ConverterChild(own.address, _task("wait"))
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(there.begin)
         own.kill()
@@ -238,11 +257,11 @@ def test_its_death_is_no_verdict_and_ends_the_children(own):
             coming.result(10)
     until(lambda: not psutil.pid_exists(there.pid), 5, "the child's end")
     own.start()  # where the socket still lies
-    ConverterChild(own.socket, _task("wait")).end()
+    ConverterChild(own.address, _task("wait")).end()
 
 
 def test_a_child_that_stays_is_lost_with_it(own):
-    operations.choose_converter(own.socket)
+    operations.choose_converter(own.address)
     try:
         child = StayingChild("staying_child:serve", [], shared=4096)
         own.kill()
@@ -257,7 +276,7 @@ def test_a_child_that_stays_is_lost_with_it(own):
 def test_where_none_listens_a_worker_waits_for_it_and_then_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(converter_client, "PATIENCE_SECONDS", 0.3)
     with pytest.raises(ConverterUnavailable, match=r"no converter answers at .*PRESCORE_CONVERTER"):
-        ConverterChild(tmp_path / "none", _task("wait"))
+        ConverterChild(ConverterSocket(tmp_path / "none"), _task("wait"))
 
 
 def test_only_one_listens_at_a_place_and_for_its_user_alone(converter):
@@ -267,7 +286,7 @@ def test_only_one_listens_at_a_place_and_for_its_user_alone(converter):
         (Path("/nowhere/at/all"), "expected a place for a socket at"),
     ):
         with pytest.raises(InvalidSetting, match=told):
-            converter_server.Converter(path, converter_server.ConverterBounds(1, 1)).serve()
+            converter_server.Converter(converter_server.ConverterBounds(1, 1)).serve(path)
 
 
 def test_the_tasks_are_all_that_this_program_starts_and_each_is_there():

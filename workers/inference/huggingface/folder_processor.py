@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from service.contract.errors import PrescoreError
 from service.contract.formats import huggingface, packages
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES, ModelPackage
+from workers.inference import tokenizer_child
 from workers.inference.huggingface import library
 from workers.inference.pictures import decoder
 from workers.sandbox.child import Handler, InputRefused
+from workers.sandbox.exchange import ExchangeServer
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -52,10 +54,10 @@ class FolderProcessor:
         own = {name: value for name, value in settings.items() if name not in _OF_CODE}
         text = package.text(huggingface.TOKENIZER, MOST_TOKENIZER_BYTES)
         own["chat_template"] = self._template = _read_template(package, settings)
-        self._pieces = Tokenizer.from_str(text)
-        self._pieces.no_padding()
-        self._pieces.no_truncation()
-        self._tokenizer = transformers.TokenizersBackend(
+        self.tokenizer = Tokenizer.from_str(text)
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        self._own_tokenizer = transformers.TokenizersBackend(
             tokenizer_object=Tokenizer.from_str(text), **own
         )
         found = _read_json(package, _PROCESSOR)
@@ -86,7 +88,7 @@ class FolderProcessor:
                 given[name] = self._config.get(name) or seen.get(name)
         for name in takes.keys() & {"video_processor", "feature_extractor"}:
             given[name] = None  # of films and of sounds
-        given |= {"image_processor": looks, "tokenizer": self._tokenizer}
+        given |= {"image_processor": looks, "tokenizer": self._own_tokenizer}
         return processor(**{**given, "chat_template": self._template})
 
     def _complete(self, prompt: str) -> str:
@@ -105,7 +107,7 @@ class FolderProcessor:
         answer = {"role": "assistant", "content": [{"type": "text", "text": _ANSWER}]}
         whole = self._render([_ask(prompt), answer], add_generation_prompt=False)
         before, _, after = whole.rpartition(_ANSWER)
-        ids = self._tokenizer.encode(after.lstrip(), add_special_tokens=False) if before else []
+        ids = self._own_tokenizer.encode(after.lstrip(), add_special_tokens=False) if before else []
         return ids[0] if ids else None
 
     def _render(self, messages: Sequence[Mapping[str, Any]], **how: Any) -> str:
@@ -117,15 +119,7 @@ class FolderProcessor:
         return {name: value.numpy() for name, value in found.items() if hasattr(value, "numpy")}
 
     def count_pieces(self) -> int:
-        return max(self._pieces.get_vocab(with_added_tokens=True).values(), default=0) + 1
-
-    def encode_texts(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
-        """Ids of each text's pieces, and where in the text they begin and end."""
-        found = self._pieces.encode_batch(texts, add_special_tokens=False)
-        return [(each.ids, each.offsets) for each in found]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return str(self._pieces.decode(ids, skip_special_tokens=True))
+        return max(self.tokenizer.get_vocab(with_added_tokens=True).values(), default=0) + 1
 
 
 def _ask(prompt: str) -> dict[str, Any]:
@@ -201,47 +195,23 @@ def serve_processor(
         raise
     except Exception as error:  # noqa: BLE001  the library raises anything for a folder that is wrong
         raise InputRefused(f"the folder's processor cannot be built: {error!r}") from None
-    served = _ProcessorServer(processor, memory, parameters["most_pixels"])
+
+    def prepare(given: bytes) -> tuple[Mapping[str, Any], bytes]:
+        return _prepare_picture(processor, given, parameters["most_pixels"])
+
+    performs = {**tokenizer_child.make_performs(processor.tokenizer), "prepare": prepare}
     told = {"prompt": processor.prompt, "end": end, "pieces": processor.count_pieces()}
-    return told, served.answer
+    return told, ExchangeServer(memory, performs).answer
 
 
-class _ProcessorServer:
-    def __init__(self, processor: FolderProcessor, memory: memoryview, most_pixels: int) -> None:
-        self._processor, self._memory, self._most_pixels = processor, memory, most_pixels
-        self._written = b""
-
-    def answer(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        if request["do"] == "more":
-            return self._give({}, request["start"])
-        given = bytes(self._memory[: request["bytes"]])
-        perform = {"prepare": self._prepare, "encode": self._encode, "decode": self._decode}
-        try:
-            told, self._written = perform[request["do"]](given)
-        except MemoryError:
-            raise
-        except BaseException as error:  # noqa: BLE001  tokenizers panic by an error that is no Exception
-            raise InputRefused(f"{request['do']}: {error!r}") from None
-        return self._give({**told, "bytes": len(self._written)}, 0)
-
-    def _give(self, told: Mapping[str, Any], start: int) -> Mapping[str, Any]:
-        part = self._written[start : start + len(self._memory)]
-        self._memory[: len(part)] = part
-        return told
-
-    def _prepare(self, given: bytes) -> tuple[Mapping[str, Any], bytes]:
-        try:
-            image = decoder.decode_rgb(given, self._most_pixels)
-        except Exception as error:  # noqa: BLE001  decoders raise many kinds for a file that is wrong
-            return {"undecoded": str(error)[:_MOST_TEXT]}, b""
-        found = self._processor.prepare(image)
-        arrays = {name: np.ascontiguousarray(array) for name, array in found.items()}
-        told = [[name, str(each.dtype), list(each.shape)] for name, each in arrays.items()]
-        return {"tensors": told}, b"".join(each.tobytes() for each in arrays.values())
-
-    def _encode(self, given: bytes) -> tuple[Mapping[str, Any], bytes]:
-        found = self._processor.encode_texts(json.loads(given))
-        return {}, json.dumps(found).encode()
-
-    def _decode(self, given: bytes) -> tuple[Mapping[str, Any], bytes]:
-        return {}, json.dumps(self._processor.decode(json.loads(given))).encode()
+def _prepare_picture(
+    processor: FolderProcessor, given: bytes, most_pixels: int
+) -> tuple[Mapping[str, Any], bytes]:
+    try:
+        image = decoder.decode_rgb(given, most_pixels)
+    except Exception as error:  # noqa: BLE001  decoders raise many kinds for a file that is wrong
+        return {"undecoded": str(error)[:_MOST_TEXT]}, b""
+    found = processor.prepare(image)
+    arrays = {name: np.ascontiguousarray(array) for name, array in found.items()}
+    told = [[name, str(each.dtype), list(each.shape)] for name, each in arrays.items()]
+    return {"tensors": told}, b"".join(each.tobytes() for each in arrays.values())

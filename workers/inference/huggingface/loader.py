@@ -20,7 +20,7 @@ from service.contract.formats.huggingface import TransformersCaptioner, tensors
 from service.contract.formats.huggingface.tensors import LocatedTensor
 from service.contract.formats.packages import ModelPackage
 from service.contract.settings import Sandbox
-from workers.inference import checkpoint_checks, pieces
+from workers.inference import checkpoint_checks, pieces, tokenizer_child
 from workers.inference.huggingface import layer_devices, library
 from workers.inference.huggingface.captioner import EncoderAndDecoder, HuggingFaceCaptioner
 from workers.inference.huggingface.decoders import BertDecoder, GitDecoder, Gpt2Decoder
@@ -31,7 +31,7 @@ from workers.inference.huggingface.image_text_captioner import (
 from workers.inference.huggingface.image_text_reader import ImageTextReader
 from workers.inference.huggingface.prompted_pictures import ProcessorChild
 from workers.inference.huggingface.search_options import make_search
-from workers.inference.pieces import PieceTokens
+from workers.inference.pieces import OpenTokenizer, PieceTokens
 from workers.inference.preprocessing import PicturePreparation
 
 _FLOAT32 = 4
@@ -49,8 +49,8 @@ def read_captioner(
     *,
     is_confined: bool = False,
 ) -> HuggingFaceCaptioner | ImageTextCaptioner:
-    """The captioner in a package, in float32 on `devices`; pictures are decoded in the sandbox, in
-    this process where it `is_confined` already.
+    """The captioner in a package, in float32 on `devices`; pictures are decoded and texts cut in
+    the sandbox, in this process where it `is_confined` already.
 
     Raises InvalidCheckpoint and OutOfMemory before a tensor is read, and UnusableCheckpoint.
     """
@@ -65,7 +65,14 @@ def read_captioner(
             reader = ImageTextReader(network, judged.start)
             return connect_captioner(reader, judged, open_processor)
         vocabulary = int(library.find_output_layer(network).weight.shape[0])
-        tokenizer = pieces.read_tokenizer(package, huggingface.TOKENIZER, vocabulary)
+        open_tokenizer: OpenTokenizer = (
+            pieces.parse_tokenizer
+            if is_confined
+            else partial(tokenizer_child.open_tokenizer, sandbox=sandbox)
+        )
+        tokenizer = pieces.read_tokenizer(
+            package, huggingface.TOKENIZER, vocabulary, open_tokenizer
+        )
     start, end = _find_edges(judged, network.config, vocabulary)
     positions = library.count_positions(network.config)
     tokens = PieceTokens(tokenizer, vocabulary, start, end, positions)

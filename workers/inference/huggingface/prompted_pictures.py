@@ -1,7 +1,6 @@
 """Pictures with a prompt, as a network reads them: inputs that a child in the sandbox prepares."""
 
 import io
-import json
 import resource
 import signal
 import tarfile
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,28 +19,26 @@ from PIL import Image
 
 from prescore import plain_text
 from service.contract import limits
-from service.contract.errors import SandboxUnavailable, UnusableCheckpoint
+from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import packages
 from service.contract.formats.bundles.files import PicturePlace, find_pictures
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES
 from service.contract.settings import Sandbox
 from workers.inference import pictures
 from workers.inference.inputs import NetworkInputs
-from workers.sandbox import operations
+from workers.inference.tokenizer_child import TokenizerChild
+from workers.sandbox import exchange, operations
 from workers.sandbox.confinement import list_skipped_mechanisms
+from workers.sandbox.exchange import AnsweringChild
 from workers.sandbox.limits import ChildLimits
 from workers.sandbox.operations import StayingChild
 
 Prepare = Callable[[bytes], NetworkInputs]
 
 _OPERATION = "workers.inference.huggingface.folder_processor:serve_processor"
-_SHARED_BYTES = 1 << 26
 _MOST_BYTES = 1 << 30  # of the inputs for one picture
-_MOST_JSON = {"encode": 1 << 24, "decode": 1 << 20}  # bytes of an answer
 _SECONDS = 60.0  # of one answer; the first loads the library
 _MEMORY = 4_000_000_000
-_TEXTS = 500  # of one request
-_PAIR = 2
 _DIMENSIONS, _MOST_LENGTH = 6, 1 << 30
 _DTYPES = ("int64", "int32", "float32", "bool", "uint8")
 _BLOCK_BYTES = 512_000_000  # of inputs that are in memory while a network has not read them
@@ -51,14 +48,7 @@ class PictureFault(Exception):
     """A picture that cannot be decoded; the text says why."""
 
 
-class PieceOffsets(NamedTuple):
-    """Pieces of a text, as tokenizers tell them."""
-
-    ids: list[int]
-    offsets: list[tuple[int, int]]
-
-
-class ProcessorChild:
+class ProcessorChild(TokenizerChild):
     """A folder's processor and tokenizer in the sandbox; in this process if it `is_confined`. All
     that it answers is judged. `prompt`: the whole text; `pieces`: all ids are below it; `end`: the
     piece that ends an answer in the folder's template.
@@ -68,29 +58,27 @@ class ProcessorChild:
         self, package: Path, prompt: str, sandbox: Sandbox, *, is_confined: bool = False
     ) -> None:
         parameters = {"prompt": prompt, "most_pixels": limits.PIXELS}
-        within = ChildLimits(_SECONDS, None, _MEMORY)
-        without = list_skipped_mechanisms(sandbox)
-        try:
+        told: list[Mapping[str, Any]] = []
+
+        def start() -> AnsweringChild:
+            child: StayingChild | _ThisProcess
             if is_confined:
-                self._child: StayingChild | _ThisProcess = _ThisProcess(package, parameters)
+                child = _ThisProcess(package, parameters)
             else:
                 with _join_texts(package) as read:
-                    self._child = StayingChild(
+                    child = StayingChild(
                         _OPERATION,
                         [read],
                         parameters,
-                        shared=_SHARED_BYTES,
-                        limits=within,
-                        without=without,
+                        shared=exchange.SHARED_BYTES,
+                        limits=ChildLimits(_SECONDS, None, _MEMORY),
+                        without=list_skipped_mechanisms(sandbox),
                     )
-        except operations.ConfinementUnavailable as unavailable:
-            raise SandboxUnavailable(
-                f"{unavailable}; pictures and prompts are prepared in a sandbox alone "
-                "(PRESCORE_SANDBOX)"
-            ) from None
-        except (operations.InputRefused, operations.ChildStopped) as refused:
-            raise _unusable(refused) from None
-        match self._child.told:
+            told.append(child.told)
+            return child
+
+        super().__init__(start, "the processor of pictures and prompt")
+        match told[0]:
             case {"pieces": int(pieces), "end": end, "prompt": str(prompt)} if (
                 end is None or isinstance(end, int)
             ):
@@ -100,7 +88,7 @@ class ProcessorChild:
 
     def prepare(self, picture: bytes) -> NetworkInputs:
         """Inputs for one picture. Raises UnusableCheckpoint."""
-        told, found = self._exchange("prepare", picture, _MOST_BYTES)
+        told, found = self.ask("prepare", picture, _MOST_BYTES)
         if isinstance(reason := told.get("undecoded"), str):
             raise PictureFault(plain_text.quoted(reason))
         tensors, at = {}, 0
@@ -110,60 +98,6 @@ class ProcessorChild:
             tensors[name] = torch.from_numpy(array.reshape(shape))
             at += size
         return tensors
-
-    def encode_batch(
-        self,
-        texts: Sequence[str],
-        /,
-        *,
-        add_special_tokens: bool,  # noqa: ARG002  as tokenizers have it
-    ) -> list[PieceOffsets]:
-        found: list[PieceOffsets] = []
-        for start in range(0, len(texts), _TEXTS):
-            part = list(texts[start : start + _TEXTS])
-            encoded = self._exchange_json("encode", part)
-            if not isinstance(encoded, list) or len(encoded) != len(part):
-                raise _wrong("pieces of each text")
-            found += [_judge_pieces(each) for each in encoded]
-        return found
-
-    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:  # noqa: ARG002, FBT001
-        text = self._exchange_json("decode", list(ids))
-        if not isinstance(text, str):
-            raise _wrong("a text")
-        return text
-
-    def close(self) -> None:
-        self._child.close()
-
-    def _exchange_json(self, do: str, given: object) -> object:
-        _, found = self._exchange(do, json.dumps(given).encode(), _MOST_JSON[do])
-        try:
-            return json.loads(bytes(found))
-        except (ValueError, RecursionError):
-            raise _wrong("JSON") from None
-
-    def _exchange(self, do: str, given: bytes, most: int) -> tuple[Mapping[str, Any], bytearray]:
-        if len(given) > _SHARED_BYTES:
-            raise UnusableCheckpoint(f"{do}: {len(given):,} bytes are too many for one request")
-        self._child.memory[: len(given)] = given
-        told = self._ask({"do": do, "bytes": len(given)})
-        size = told.get("bytes")
-        if type(size) is not int or not 0 <= size <= most:
-            raise _wrong(f"at most {most:,} bytes to {do}")
-        found = bytearray(size)
-        for start in range(0, size, _SHARED_BYTES):
-            if start:
-                self._ask({"do": "more", "start": start})
-            part = min(size - start, _SHARED_BYTES)
-            found[start : start + part] = self._child.memory[:part]
-        return told, found
-
-    def _ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        try:
-            return self._child.ask(request)
-        except (operations.InputRefused, operations.ChildStopped) as refused:
-            raise _unusable(refused) from None
 
 
 @contextmanager
@@ -192,16 +126,13 @@ class _ThisProcess:
     def __init__(self, package: Path, parameters: Mapping[str, Any]) -> None:
         from workers.inference.huggingface.folder_processor import serve_processor
 
-        self.memory = memoryview(bytearray(_SHARED_BYTES))
+        self.memory = memoryview(bytearray(exchange.SHARED_BYTES))
         with _end_after(_SECONDS):
             self.told, self._handler = serve_processor([package], parameters, self.memory)
 
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         with _end_after(_SECONDS):
             return self._handler(request)
-
-    def close(self) -> None:
-        pass
 
 
 @contextmanager
@@ -240,27 +171,9 @@ def _judge_tensors(told: object, size: int) -> list[tuple[str, str, list[int]]]:
     return found
 
 
-def _judge_pieces(told: object) -> PieceOffsets:
-    match told:
-        case [list(ids), list(offsets)] if len(ids) == len(offsets):
-            pairs = [tuple(each) if isinstance(each, list) else () for each in offsets]
-            numbers = [*ids, *(number for pair in pairs for number in pair)]
-            are_numbers = all(type(each) is int and 0 <= each < 1 << 31 for each in numbers)
-            if are_numbers and all(len(pair) == _PAIR for pair in pairs):
-                return PieceOffsets(ids, pairs)
-    raise _wrong("ids of pieces and where they stand")
-
-
 def _wrong(expected: str) -> UnusableCheckpoint:
     return UnusableCheckpoint(
         f"the process with the folder's processor answered something else: expected {expected}"
-    )
-
-
-def _unusable(error: Exception) -> UnusableCheckpoint:
-    stopped = isinstance(error, operations.ChildStopped)
-    return UnusableCheckpoint(
-        f"pictures and prompt cannot be prepared: {'the process ' if stopped else ''}{error}"
     )
 
 

@@ -1,6 +1,7 @@
 """The captioner of an ONNX bundle."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -13,7 +14,7 @@ from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.contract.formats.onnx_bundles import OnnxBundle, OnnxPreprocessing
 from service.contract.formats.packages import ModelPackage
 from service.contract.settings import Sandbox
-from workers.inference import features, pieces
+from workers.inference import features, pieces, tokenizer_child
 from workers.inference.checkpoint_checks import check_memory_limit
 from workers.inference.features import Inputs
 from workers.inference.onnx.graphs import SECONDS, HeldRows, OnnxGraphs
@@ -182,7 +183,7 @@ def read_onnx_captioner(
         raise InvalidCheckpoint(f"expected an ONNX bundle, found nothing at {path}")
     with packages.open_package(path) as package:
         bundle = onnx_bundles.validate_onnx_bundle(package)
-        tokens = _read_tokens(package, bundle)
+        tokens = _read_tokens(package, bundle, sandbox)
     limit = _MEMORY if memory is None else memory
     needs = 2 * sum(place.size for place in bundle.places.values()) + _PROGRAM
     check_memory_limit(f"an ONNX bundle of {bundle.parameters:,} parameters", needs, limit)
@@ -196,9 +197,10 @@ def read_onnx_captioner(
     return found
 
 
-def _read_tokens(package: ModelPackage, bundle: OnnxBundle) -> CaptionerTokens:
+def _read_tokens(package: ModelPackage, bundle: OnnxBundle, sandbox: Sandbox) -> CaptionerTokens:
     if bundle.manifest.pieces is not None:
-        return pieces.read_bundle_pieces(package, bundle.manifest.pieces)
+        open_tokenizer = partial(tokenizer_child.open_tokenizer, sandbox=sandbox)
+        return pieces.read_bundle_pieces(package, bundle.manifest.pieces, open_tokenizer)
     words, tokenizer = bundle.manifest.vocabulary, bundle.manifest.tokenizer
     assert words is not None
     assert tokenizer is not None

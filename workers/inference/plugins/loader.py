@@ -4,6 +4,7 @@ plug-in, and tried out.
 
 import copy
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ import torch
 from service.contract.errors import InvalidCheckpoint, PluginFailed
 from service.contract.formats import plugins
 from service.contract.formats.plugins import PluginHeader
-from workers.inference import checkpoint_checks
+from service.contract.settings import Sandbox
+from workers.inference import checkpoint_checks, pieces, tokenizer_child
 from workers.inference.packing import Packed, pack_captions
 from workers.inference.plugins import registry
 from workers.inference.plugins.base import CaptionerDescription
@@ -24,7 +26,10 @@ _PROGRAM = 400_000_000  # torch, and what one call computes
 
 
 def read_plugin_captioner(
-    path: Path, device: torch.device | str = "cpu", limit: int | None = None
+    path: Path,
+    device: torch.device | str = "cpu",
+    limit: int | None = None,
+    sandbox: Sandbox = "required",
 ) -> GuardedCaptioner:
     """The captioner in a file.
 
@@ -35,10 +40,10 @@ def read_plugin_captioner(
         raise InvalidCheckpoint(f"expected a checkpoint of a plug-in, found nothing at {path}")
     header = plugins.read_plugin_header(path)
     device = torch.empty(0, device=device).device  # with its number
+    tokens = _tokens(header, sandbox)  # which is wrong or right without the plug-in, too
     loaded = registry.load_plugin(header.plugin)
     _check_memory(header, device, limit)
     tensors = checkpoint_checks.read_finite_tensors(path, header.tensors, device)
-    tokens = _tokens(header)
     description = CaptionerDescription(
         tokens, header.encoder, header.feature_size, device, header.notes
     )
@@ -58,12 +63,11 @@ def _check_memory(header: PluginHeader, device: torch.device, limit: int | None)
     checkpoint_checks.check_captioner_fits(header.parameters, needs, [device], limit)
 
 
-def _tokens(header: PluginHeader) -> CaptionerTokens:
+def _tokens(header: PluginHeader, sandbox: Sandbox) -> CaptionerTokens:
     if isinstance(header.tokens, plugins.PluginWords):
         return WordTokens(header.tokens.vocabulary, header.tokens.tokenizer)
-    from workers.inference import pieces
-
-    return pieces.read_plugin_pieces(header)
+    open_tokenizer = partial(tokenizer_child.open_tokenizer, sandbox=sandbox)
+    return pieces.read_plugin_pieces(header, open_tokenizer)
 
 
 _LENGTHS = (3, 1, 2)  # tokens of captions; the first and the last are of the same image

@@ -25,6 +25,8 @@ _START = "from workers.metrics.java.jvm_child import main; main()"
 _OURS = Path(__file__).resolve().parents[3]  # where `workers` is found
 _KEPT = ("LD_LIBRARY_PATH", "TMPDIR")  # Python may need these to start; secrets are not passed on
 
+Tell = Callable[[], None]
+
 
 class Jvm:
     """A child with Java. The first call starts it; it is kept warm until `close`. It serves one
@@ -42,7 +44,7 @@ class Jvm:
         deadline: float = _DEADLINE,
         jars: Sequence[Path] = (),
     ) -> None:
-        self._kind = kind
+        self.kind = kind
         self._heap = heap
         self._deadline = deadline
         self._jars = tuple(map(str, jars))
@@ -67,12 +69,14 @@ class Jvm:
         items: Sequence[Any],
         *,
         batch: int = 250,
+        first: int = 0,
         deadline: float | None = None,
         progress: Progress = ignore_progress,
     ) -> list[Any]:
-        """An answer for each item. `progress` is called after each batch, and every 50 ms while
-        Java computes: if it raises then (Canceled), the child is killed. Raises MetricFailed if
-        Java refuses an item, JavaFailed if the child dies, hangs or answers nonsense.
+        """An answer for each item; messages count them from `first`. `progress` is called after
+        each batch, and every 50 ms while Java computes: if it raises then (Canceled), the child is
+        killed. Raises MetricFailed if Java refuses an item, JavaFailed if the child dies, hangs or
+        answers nonsense.
         """
         answers: list[Any] = []
 
@@ -82,7 +86,9 @@ class Jvm:
         with self._lock:
             for start in range(0, len(items), batch):
                 part = list(items[start : start + batch])
-                answers += self._ask(operation, part, start, deadline or self._deadline, tell)
+                answers += self.ask(
+                    operation, part, first + start, deadline or self._deadline, tell
+                )
                 tell()
         return answers
 
@@ -91,14 +97,12 @@ class Jvm:
             self._child.end()
             self._child = None
 
-    def _ask(
-        self,
-        operation: str,
-        items: list[Any],
-        start: int,
-        deadline: float,
-        tell: Callable[[], None],
+    def ask(
+        self, operation: str, items: Sequence[Any], start: int, deadline: float, tell: Tell
     ) -> list[Any]:
+        """Ask for one batch, whose first item is the call's item `start`; `tell` is called while
+        Java computes. Raises as `call` does.
+        """
         self._calls += 1
         request = {"id": self._calls, "operation": operation, "items": items}
         try:
@@ -122,7 +126,7 @@ class Jvm:
         if self._child is not None and not self._child.is_alive():
             self.close()
         if self._child is None:
-            arguments = [self._kind, str(os.getpid()), self._heap, *self._jars]
+            arguments = [self.kind, str(os.getpid()), self._heap, *self._jars]
             command = [sys.executable, "-P", "-c", _START, *arguments]
             self._child = ChildProcess(command, _environment(), _LAST_OUTPUT)
         return self._child
@@ -137,9 +141,7 @@ class Jvm:
         return f"; its last output: {output}" if output else "; it wrote nothing"
 
 
-def _exchange(
-    child: ChildProcess, request: dict[str, Any], seconds: float, tell: Callable[[], None]
-) -> bytes:
+def _exchange(child: ChildProcess, request: dict[str, Any], seconds: float, tell: Tell) -> bytes:
     child.send(request)
     until = time.monotonic() + seconds
     while (body := child.receive(_POLL_SECONDS)) is None:

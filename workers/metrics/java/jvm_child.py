@@ -53,7 +53,7 @@ def main() -> None:
     kind, parent, heap, *jars = sys.argv[1:]
     processes.die_with_parent(int(parent))
     requests, answers = processes.open_private_pipes()
-    _confine(jars)
+    confine_java(jars)
     module = importlib.import_module(KINDS[kind])
     _start_java([*module.class_path(), *jars], heap, module.OPTIONS)
     operations: Mapping[str, Operation] = module.OPERATIONS
@@ -61,7 +61,7 @@ def main() -> None:
         processes.write_message(answers, {"id": request["id"], **_answer(operations, request)})
 
 
-def _confine(jars: Sequence[str]) -> None:
+def confine_java(jars: Sequence[str]) -> None:
     """Java reads what strangers have written, and needs nothing but packages and its jars: it is
     kept from all else, where the kernel can do that. Where it cannot, Java runs: texts are no code.
     To be called before anything starts threads, as numpy does.

@@ -24,6 +24,7 @@ from service.contract.errors import (
 from workers.inference import checkpoints, generation, scoring
 from workers.inference.captioners import GenerationOptions
 from workers.inference.huggingface import prompted_pictures
+from workers.inference.tokenizer_child import TokenizerChild
 from workers.sandbox import operations
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
@@ -266,7 +267,7 @@ def test_pictures_that_were_handed_on_do_not_count_as_waiting(monkeypatch, tmp_p
 
 def test_a_folder_is_opened_through_a_converter(saved, bundle, needs_sandbox, tmp_path):
     with converters.running(tmp_path) as found:
-        operations.choose_converter(found.socket)
+        operations.choose_converter(found.address)
         try:
             model = checkpoints.open_captioner(saved("llava").folder)
             assert found.children()
@@ -298,7 +299,7 @@ class _HostileChild:
 @pytest.mark.parametrize(("answer", "told"), ANSWERS)
 def test_what_the_child_answers_is_judged(answer, told):
     child = prompted_pictures.ProcessorChild.__new__(prompted_pictures.ProcessorChild)
-    child._child = _HostileChild(answer)
+    TokenizerChild.__init__(child, lambda: _HostileChild(answer))
     with pytest.raises(UnusableCheckpoint, match=told):
         child.prepare(b"picture")
 
@@ -307,11 +308,12 @@ def test_what_the_child_answers_is_judged(answer, told):
     "text", ["no json", "[[1]]", "[[[1, -1], [[0, 1], [1, 2]]]]", "[[[1], [[0]]]]"]
 )
 def test_pieces_of_the_child_are_judged(text):
-    child = prompted_pictures.ProcessorChild.__new__(prompted_pictures.ProcessorChild)
     hostile = _HostileChild({"bytes": len(text)})
-    child._child = hostile
+    child = TokenizerChild(lambda: hostile)
     hostile.ask = lambda _: (
         hostile.memory.__setitem__(slice(len(text)), text.encode()) or hostile.answer
     )
     with pytest.raises(UnusableCheckpoint, match="answered something else"):
         child.encode_batch(["a"], add_special_tokens=False)
+    with pytest.raises(UnusableCheckpoint, match="answered something else"):
+        child.decode_batch([[1]], skip_special_tokens=True)

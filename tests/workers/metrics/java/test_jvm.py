@@ -95,7 +95,7 @@ def reaches(attempt):
         attempt()
     except OSError as error:
         return error.errno
-jvm_child._confine([sys.argv[1]])
+jvm_child.confine_java([sys.argv[1]])
 threading.Thread(target=int).start()
 open(sys.argv[1]).close()
 print([reaches(lambda: open(sys.argv[2])), reaches(lambda: open(sys.argv[1], "w")),
@@ -129,7 +129,7 @@ def test_where_there_is_no_sandbox_java_runs_all_the_same(monkeypatch):
         confinement, "explain_missing_sandbox", lambda: "this kernel has no Landlock"
     )
     monkeypatch.setattr(confinement.Confinement, "apply", lambda _: pytest.fail("confined"))
-    jvm_child._confine([])
+    jvm_child.confine_java([])
 
 
 def test_a_killed_java_is_an_error_that_says_so_and_the_next_call_starts_another(java, when_asked):
