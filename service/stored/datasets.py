@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,7 @@ class PinnedSplit:
     features: dict[str, Any] | None
     references: int = 0
     pictures: int = 0
+    words: int | None = None  # of the references; None in those of before
 
     @property
     def has_pictures(self) -> bool:
@@ -75,7 +76,10 @@ class PinnedSplit:
     @property
     def sizes(self) -> TaskSizes:
         """Sizes that tasks on this split are priced by."""
-        return TaskSizes(self.images, self.references / max(self.images, 1))
+        sizes = TaskSizes(self.images, self.references / max(self.images, 1))
+        if self.words is None:
+            return sizes
+        return replace(sizes, reference_words=self.words / max(self.references, 1))
 
     @property
     def out(self) -> DatasetPinned:
@@ -147,8 +151,9 @@ def _pinned(row: Any, split: str) -> PinnedSplit:
     features = json.loads(row.features) if row.features else None
     found = splits[split]
     counts = found["images"], features, found["references"], found.get("pictures", 0)
+    words = found.get("words")
     version = row.name, row.version, row.digest, row.captions
-    return PinnedSplit(*version, split, tuple(splits), *counts)
+    return PinnedSplit(*version, split, tuple(splits), *counts, words)
 
 
 def pin_usual_split(records: Records, name: str, split: str | None) -> PinnedSplit:

@@ -79,6 +79,7 @@ class MetricFamily:
     queue: Literal["metrics", "parsing"] = "metrics"  # parsing: tasks that may take long
     seconds: int = 900  # the longest that one attempt may take
     caption: float = 1e-4  # seconds that one takes, roughly
+    pair: float = 0.0  # more for each pair of a word of a caption and a word of its references
     is_group: bool = False  # the family's name requests all its metrics
     is_usual: bool = False  # computed where a request names no metrics
     is_counted: bool = False  # scores come from summed counts, others from means
@@ -204,7 +205,8 @@ FAMILIES: dict[str, MetricFamily] = {
             is_feature=True,
         ),
         version=1,
-        caption=1.2e-3,
+        caption=1e-3,
+        pair=4e-7,
         needs_blanks=True,
         is_usual=True,
         is_counted=True,

@@ -39,6 +39,8 @@ class TaskSizes:
     places: int = 0  # that each word looks at
     place_size: int = 0
     picture_products: int = 0  # multiply-adds of an image, where it is no vector of features
+    reference_words: float = 11.0  # of a reference
+    caption_words: float = 11.0  # of a caption that is scored
 
     @property
     def word(self) -> float:
@@ -113,5 +115,7 @@ def _image(task: Task, sizes: TaskSizes) -> float:
             return sizes.looked_at + _PREFIX * sizes.word
         case kind if kind in _OF_REFERENCES and "captions" not in task.inputs:
             return sizes.references * OTHER_KINDS[task.kind].caption
-    row = OTHER_KINDS.get(task.kind) or FAMILIES[task.kind]
-    return row.caption
+    if (family := FAMILIES.get(task.kind)) is None:
+        return OTHER_KINDS[task.kind].caption
+    pairs = sizes.caption_words * sizes.reference_words * sizes.references
+    return family.caption + family.pair * pairs

@@ -53,7 +53,9 @@ def begin_evaluation(parts: ServiceParts, request: EvaluationRequest) -> NewRun:
     request = request.model_copy(update={"postgen": names})
     _check_lists(request)
     known = KnownFacts(
-        pinned, _choose_sizes(pinned, model, parts.speed), _gather(parts, request, pinned, models)
+        pinned,
+        _choose_sizes(request, pinned, model, parts.speed),
+        _gather(parts, request, pinned, models),
     )
     if request.captions is not None:
         known, odd = _store_captions(parts, request, known)
@@ -237,12 +239,17 @@ def _find_baselines(
     return replace(known, comparisons=comparisons, past_scores=scores), past
 
 
-def _choose_sizes(pinned: PinnedSplit, model: UsableCheckpoint | None, speed: float) -> TaskSizes:
-    """Choose the sizes that tasks are priced by: the split's, the model's if known, and the
-    workers'.
+def _choose_sizes(
+    request: EvaluationRequest, pinned: PinnedSplit, model: UsableCheckpoint | None, speed: float
+) -> TaskSizes:
+    """Choose the sizes that tasks are priced by: the split's, the captions' if they were sent, the
+    model's if known, and the workers'.
     """
     if model is None:
-        return pinned.sizes
+        if not request.captions:
+            return pinned.sizes
+        words = sum(len(each.caption.split()) for each in request.captions)
+        return replace(pinned.sizes, caption_words=words / len(request.captions))
     told, vocabulary = model.description, model.description["vocabulary_size"]
     config = told.get("config") or {}
     sizes = [config[name] for name in ("size", "embedding_size", "image_size") if name in config]

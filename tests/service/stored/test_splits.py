@@ -50,7 +50,8 @@ def test_every_image_is_found_by_place_and_by_name(tmp_path_factory, lines, data
     for name, counts in facts["splits"].items():
         items = bundles.read_split(path, name)
         references = sum(len(item.references) for item in items)
-        assert counts == {"images": len(items), "references": references}
+        words = sum(len(text.split()) for item in items for text in item.references)
+        assert counts == {"images": len(items), "references": references, "words": words}
         found = splits.open_split(folder / "images", name)
         assert list(found.items) == items
         with found.places() as places:

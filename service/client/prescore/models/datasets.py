@@ -15,6 +15,9 @@ SPLITS_SHOWN = 4  # in a short form
 class Split(Answer, needs=("images",)):
     images: int
     references: int
+    words: int | None = Field(
+        default=None, description="Of all references, as blanks separate them; null: not counted."
+    )
     pictures: int = Field(description="Images of which the dataset has the picture itself.")
 
 

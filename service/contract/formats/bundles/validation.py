@@ -28,8 +28,8 @@ class WordlessReferences:
 
 @dataclass(frozen=True)
 class BundleFacts:
-    """The numbers of images and references by split, and of pictures where a split has some; the
-    features' header, if there is one.
+    """The numbers of images, references and their words by split, and of pictures where a split has
+    some; the features' header, if there is one.
     """
 
     splits: dict[str, dict[str, int]]
@@ -83,9 +83,10 @@ def _counted(
                 number, "split", f"one of {limits.SPLITS} splits at most", item.split
             )
         _check(number, item)
-        counts = splits.setdefault(item.split, {"images": 0, "references": 0})
+        counts = splits.setdefault(item.split, {"images": 0, "references": 0, "words": 0})
         counts["images"] += 1
         counts["references"] += len(item.references)
+        counts["words"] += sum(len(text.split()) for text in item.references)
         if pictures.has(number, item.image):
             counts["pictures"] = counts.get("pictures", 0) + 1
         if empty := sum(not text.strip() for text in item.references):

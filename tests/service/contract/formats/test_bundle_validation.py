@@ -54,7 +54,8 @@ def test_a_tar_of_too_many_files_is_refused(tmp_path, entries):
 def test_as_many_as_the_limits_say_are_accepted(tmp_path):
     lines = [line(str(n), split=str(n), references=["a b c d", "((((", "e"]) for n in range(2)]
     found = _judged(tmp_path / "bundle.tar", lines, *FILES[:4])
-    assert found.splits == {str(n): {"images": 1, "references": 3} for n in range(2)}
+    counts = {"images": 1, "references": 3, "words": 6}
+    assert found.splits == {str(n): counts for n in range(2)}
 
 
 JPEG = b"\xff\xd8\xff\xe0" + bytes(20)

@@ -37,6 +37,8 @@ OF_PLACES = [
 # Seconds of a core for METEOR, Java warm, of captions of systems and people on Flickr8k, Flickr30k
 # and COCO test, in one run with BLEU (.02 to .06 s for 1,000).
 METEOR = [(1000, 1.08), (1000, 1.16), (1000, 1.64), (1000, 2.16), (5000, 3.45), (5000, 4.42)]
+# Seconds of a caption with five references, by the words of each.
+LONG_METEOR = [(10, 0.00156), (100, 0.0171), (500, 0.305)]
 MODELS = [(500, 32), (10_000, 512), (30_000, 512), (50_000, 2048)]
 
 
@@ -69,6 +71,14 @@ def test_the_price_of_meteor_is_within_a_factor_of_two_of_what_it_takes(images, 
     """Else tasks that are no short ones begin as such, and have to begin again."""
     price = prices.price_task(Task("meteor", {}, {}), TaskSizes(images))
     assert seconds / 2 < price < 2 * seconds
+
+
+@pytest.mark.parametrize(("words", "seconds"), LONG_METEOR)
+def test_the_price_of_meteor_grows_with_the_words_of_captions_and_references(words, seconds):
+    """Else 300 long captions are performed beside others, as if they were short."""
+    sizes = TaskSizes(1000, reference_words=words, caption_words=words)
+    price = prices.price_task(Task("meteor", {}, {}), sizes)
+    assert 500 * seconds < price < 2000 * seconds
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -1,5 +1,7 @@
 """By what the tasks of a model that looks at places are priced."""
 
+from service.contract.api.evaluations import EvaluationRequest
+from service.contract.plan import prices
 from service.runs.submission import evaluation_submission
 from service.stored.checkpoints import UsableCheckpoint
 from service.stored.datasets import PinnedSplit
@@ -13,9 +15,19 @@ MODEL = {
 }
 
 
-def _sizes(model, features):
+def _sizes(
+    model, features, request=EvaluationRequest(dataset="d/test", columns="sha256:" + "0" * 64)
+):
     pinned = PinnedSplit("d", 1, "sha256:d", "sha256:c", "test", ("test",), 1000, features, 5000)
-    return evaluation_submission._choose_sizes(pinned, UsableCheckpoint("sha256:m", model), 1.0)
+    model = None if model is None else UsableCheckpoint("sha256:m", model)
+    return evaluation_submission._choose_sizes(request, pinned, model, 1.0)
+
+
+def test_captions_that_were_sent_are_priced_by_their_words():
+    captions = [{"image": f"{at}.jpg", "caption": "a " * words} for at, words in ((0, 3), (1, 500))]
+    request = EvaluationRequest(dataset="d/test", captions=captions)
+    assert _sizes(None, None, request).caption_words == 251.5
+    assert _sizes(None, None).caption_words == prices.USUAL.caption_words
 
 
 def test_more_places_cost_more_of_models_that_look_at_places_alone():
