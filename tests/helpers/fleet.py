@@ -65,9 +65,7 @@ class Served:
     def add_dataset(self, name: str = "tiny", content: bytes | None = None) -> None:
         """Add a dataset, by default of 40 images with random references."""
         with self.client() as client:
-            content = bundle(40) if content is None else content
-            answer = client.put(f"/v1/datasets/{name}", content=content)
-            assert answer.status_code in (200, 201), answer.text
+            add_dataset(client, name, content)
 
     def blob_files(self, digest: str) -> list[Path]:
         """The object's files on this machine."""
@@ -181,6 +179,12 @@ class Fleet(Served):
             endpoint=self._environment["AWS_ENDPOINT_URL"],
             client_options={"allow_http": True},
         )
+
+
+def add_dataset(client: httpx.Client, name: str = "tiny", content: bytes | None = None) -> None:
+    """Add a dataset, by default of 40 images with random references."""
+    answer = client.put(f"/v1/datasets/{name}", content=bundle(40) if content is None else content)
+    assert answer.status_code in (200, 201), answer.text
 
 
 def until_ended(client: httpx.Client, identity: str, seconds: float) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +18,10 @@ LATE = 0.5  # seconds
 
 @contextmanager
 def asked(
-    url: str, pause: float, each: Callable[[], object] = lambda: None
+    url: str,
+    pause: float,
+    each: Callable[[], object] = lambda: None,
+    headers: Mapping[str, str] | None = None,
 ) -> Iterator[list[float]]:
     """Get `url` all the time; gives the list of how many seconds each answer took. `each` is called
     after every answer.
@@ -36,7 +39,7 @@ def asked(
             each()
             over.wait(pause)
 
-    with httpx.Client(timeout=60) as client, ThreadPoolExecutor(1) as pool:
+    with httpx.Client(timeout=60, headers=headers) as client, ThreadPoolExecutor(1) as pool:
         assert client.get(url).status_code == 200
         asking = pool.submit(ask, client)
         try:

@@ -63,6 +63,24 @@ def node(kind, inputs, outputs, **attributes):
     return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
 
 
+def make_loop():
+    """A loop that goes on as long as its tensors say, for a step whose logits have a `bomb`."""
+    body = helper.make_graph(
+        [node("Identity", "going", "still"), node("Add", "x x", "y")],
+        "body",
+        [
+            helper.make_tensor_value_info("at", TensorProto.INT64, ()),
+            helper.make_tensor_value_info("going", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ()),
+        ],
+        [
+            helper.make_tensor_value_info("still", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, ()),
+        ],
+    )
+    return helper.make_node("Loop", ["", "yes", "zero"], ["bomb"], body=body)
+
+
 def look(weights, more=()):
     return model(
         [node("MatMul", "pixels W", "seen"), node("MatMul", "pixels F", "h0"), *more],

@@ -8,7 +8,6 @@ import numpy as np
 import psutil
 import pytest
 import torch
-from onnx import TensorProto, helper
 
 from helpers import onnx_bundle_files as files
 from helpers.onnx_bundle_files import FEATURES, STATE, WORDS, model, node, tensor, values
@@ -101,23 +100,6 @@ def _bomb(nodes, *initializers, before=()):
     return files.step(files.arrays(), [*usual, *last], initializers)
 
 
-def _loop():
-    body = helper.make_graph(
-        [node("Identity", "going", "still"), node("Add", "x x", "y")],
-        "body",
-        [
-            helper.make_tensor_value_info("at", TensorProto.INT64, ()),
-            helper.make_tensor_value_info("going", TensorProto.BOOL, ()),
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ()),
-        ],
-        [
-            helper.make_tensor_value_info("still", TensorProto.BOOL, ()),
-            helper.make_tensor_value_info("y", TensorProto.FLOAT, ()),
-        ],
-    )
-    return helper.make_node("Loop", ["", "yes", "zero"], ["bomb"], body=body)
-
-
 def _huge(operator, inputs, **initializers):
     """One node makes something large of these tensors."""
     nodes = [node(operator, inputs, "big"), node("ReduceSum", "big", "bomb")]
@@ -170,7 +152,7 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
 
 
 def test_a_graph_without_end_is_ended(opened, tmp_path):
-    step = _bomb([_loop()], tensor("yes", np.bool_(True)), tensor("zero", np.float32(0)))
+    step = _bomb([files.make_loop()], tensor("yes", np.bool_(True)), tensor("zero", np.float32(0)))
     path = files.write(tmp_path / "bomb", step=step)
     with pytest.raises(UnusableCheckpoint, match=r"the process took longer than 1.5 s"):
         opened(path, seconds=1.5)
