@@ -43,6 +43,7 @@ TOP_WORDS = 20  # kept of each token
 UPLOAD_BYTES = 50_000_000_000  # of a checkpoint, a dataset or a file of columns
 UNFINISHED = 100  # uploads of a team that go on after a cut
 UNFINISHED_BYTES = 500_000_000_000  # of all of them together: ten of the largest
+CONVERSIONS = 100  # checkpoints of a team that wait to be verified
 UNFINISHED_SECONDS = 24 * 3600  # since bytes came
 IMAGES = 4_000_000  # of a dataset: COCO has 330,000, Conceptual Captions 3.3 million
 SPLITS = 1000  # of a dataset: published sets have 3 to 10, strata and folds of one some dozens
@@ -136,6 +137,9 @@ class LimitsOut(BaseModel):
     unfinished: int = _limit(UNFINISHED, "Uploads of a team that have begun and not ended.")
     unfinished_bytes: int = _limit(
         UNFINISHED_BYTES, "Bytes of all of them together, as many as were announced."
+    )
+    conversions: int = _limit(
+        CONVERSIONS, "Checkpoints that a team has sent and that are not converted or verified yet."
     )
     unfinished_seconds: int = _limit(
         UNFINISHED_SECONDS,

@@ -71,6 +71,12 @@ def check_submission_quota(records: Records, quotas: Quotas) -> None:
         _check_day(connection, quotas.device_seconds, "device_seconds", "seconds of computing")
 
 
+def check_computing_quota(records: Records, quotas: Quotas) -> None:
+    """Seconds of computing are left today."""
+    with records.reading() as connection:
+        _check_day(connection, quotas.device_seconds, "device_seconds", "seconds of computing")
+
+
 def check_upload_quota(records: Records, quotas: Quotas, announced: int | None) -> int | None:
     """Bytes that a body may have; None: any number. `announced`: how many it will have."""
     wanted = announced or 0

@@ -58,7 +58,7 @@ def move_clock(connection: Connection, queue: str, turn: float) -> None:
 def shift_turns(connection: Connection, queue: str, caller: str, seconds: float) -> None:
     """Move the turns of a caller, or of all keys of its team, but none to before the clock."""
     clock = _begin(connection, queue, _CLOCK)
-    team, is_key, _ = caller.rpartition("/")
+    team, is_key, _ = caller.partition("/")
 
     def of_team(column: sa.Column[str]) -> sa.ColumnElement[bool]:
         return column.startswith(f"{team}/", autoescape=True) if is_key else column == caller
@@ -88,7 +88,7 @@ def _begin(connection: Connection, queue: str, caller: str) -> float:
 
 def _sharing(connection: Connection, queue: str, caller: str) -> int:
     """Number of keys with turns that share the team's part. An address shares with nobody."""
-    team, found, _ = caller.rpartition("/")
+    team, found, _ = caller.partition("/")
     if not found:
         return 1
     of_team = turns.c.caller.startswith(f"{team}/", autoescape=True), turns.c.caller != caller

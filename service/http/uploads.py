@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from prescore.models.datasets import Dataset
 from service.contract import limits
+from service.contract.askers import Asker
 from service.contract.errors import (
     BodyTooLarge,
     DigestMismatch,
@@ -26,11 +27,12 @@ from service.contract.errors import (
 )
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.files import ContentDigests
+from service.engine import quotas
 from service.engine.blobs import Blobs, BlobUpload
 from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.http.access import find_meter
-from service.http.dependencies import AppParts, find_caller
+from service.http.dependencies import AppParts, find_asker
 from service.http.loop_limits import LoopLimit
 from service.stored import dataset_versions, judges
 from service.stored.dataset_versions import JudgedBundle
@@ -189,14 +191,15 @@ class DigestStore(Protocol):
 @dataclass(frozen=True)
 class DigestFiles:
     """`whole`: what judges are asked once the whole file is there; None: its beginning told all.
-    `prepare`: what is begun whenever a file was sent, for this caller.
+    `prepare`: what is begun whenever a file was sent, for this caller, unless the last argument
+    raises LimitReached.
     """
 
     noun: str
     stored: DigestStore
     early: EarlyQuestion
     whole: str | None = None
-    prepare: Callable[[ServiceParts, str, str], None] | None = None
+    prepare: Callable[[ServiceParts, str, str, Callable[[], None]], None] | None = None
 
     def head(self, service: AppParts, digest: str) -> Response:
         if not self.stored.exists(service.records, service.blobs, digest):
@@ -205,7 +208,7 @@ class DigestFiles:
 
     async def put(self, service: AppParts, digest: str, request: Request) -> Response:
         """200 where it was stored already, 201 where it is new."""
-        records, blobs, caller = service.records, service.blobs, find_caller(request)
+        records, blobs, asker = service.records, service.blobs, find_asker(request)
         known = await asyncio.to_thread(self.stored.exists, records, blobs, digest)
         if known:
             await check_repeated_upload(request, digest)
@@ -213,10 +216,10 @@ class DigestFiles:
             async with receive_upload(request, blobs, self.early) as (upload, told):
                 check_digest(upload.digest, digest)
                 await self._store(service, digest, upload, told, partial(judge_upload, request))
-        return JSONResponse(await self._describe(service, digest, caller), 200 if known else 201)
+        return JSONResponse(await self._describe(service, digest, asker), 200 if known else 201)
 
     async def keep(
-        self, service: AppParts, digest: str, upload: BlobUpload, ask: AskJudges, caller: str
+        self, service: AppParts, digest: str, upload: BlobUpload, ask: AskJudges, asker: Asker
     ) -> None:
         """Judge and store a file that has arrived in another way."""
         check_digest(upload.digest, digest)
@@ -225,7 +228,7 @@ class DigestFiles:
         if not known:
             told = await judge_beginning(upload, self.early, upload.size)
             await self._store(service, digest, upload, told, ask)
-        await self._describe(service, digest, caller)
+        await self._describe(service, digest, asker)
 
     async def _store(
         self, service: AppParts, digest: str, upload: BlobUpload, told: Facts, ask: AskJudges
@@ -235,10 +238,14 @@ class DigestFiles:
         known = service.records, digest, upload.size, facts, service.blobs
         await asyncio.to_thread(self.stored.add, *known)
 
-    async def _describe(self, service: AppParts, digest: str, caller: str) -> dict[str, Any]:
+    async def _describe(self, service: AppParts, digest: str, asker: Asker) -> dict[str, Any]:
         try:
             if self.prepare is not None:
-                await asyncio.to_thread(self.prepare, service, digest, caller)
+                allowed = service.allowed.of(asker)
+                check = partial(
+                    quotas.check_computing_quota, service.records.of(asker.team), allowed
+                )
+                await asyncio.to_thread(self.prepare, service, digest, asker.caller, check)
             answer = await asyncio.to_thread(self.stored.get, service, digest)
         except NotFound:
             raise ServiceUnavailable(

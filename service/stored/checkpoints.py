@@ -6,7 +6,7 @@ transformers, as an adapter, as ONNX or by a plug-in, a task verifies first.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,15 +63,27 @@ def exists(records: Records, blobs: Blobs, digest: str) -> bool:
     return uploaded_files.has_file(records, blobs, checkpoints, digest)
 
 
-def prepare_checkpoint(parts: ServiceParts, digest: str, caller: str = LOCAL) -> None:
-    """Begin what has to be done before a checkpoint can be used."""
+def prepare_checkpoint(
+    parts: ServiceParts,
+    digest: str,
+    caller: str = LOCAL,
+    check_quota: Callable[[], None] = lambda: None,
+) -> None:
+    """Begin what has to be done before a checkpoint can be used. LimitReached where there is no
+    room for it; `check_quota` raises it, too.
+    """
+
+    def check_room() -> None:
+        conversions.check_unfinished_conversions(parts.records, caller)
+        check_quota()
+
     found = _found(parts, digest)
     if _is_ready(found.description):
         return
     with parts.records.reading() as connection:
         task = _task(connection, found)
     if isinstance(task, Task):
-        conversions.begin_conversion(parts, task, caller)
+        conversions.begin_conversion(parts, task, caller, check_room)
 
 
 def use_checkpoint(parts: ServiceParts, digest: str, base: str | None = None) -> UsableCheckpoint:

@@ -1,7 +1,7 @@
 """Conversions: tasks that make a checkpoint in Prescore's own form, or verify one."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,15 +9,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from prescore.models.base import RunProblem
-from service.contract import results
+from service.contract import limits, results
 from service.contract.askers import LOCAL
-from service.contract.errors import MetricUnavailable, PluginUnavailable
+from service.contract.errors import LimitReached, MetricUnavailable, PluginUnavailable
 from service.contract.formats.plugins import GROUP
 from service.contract.plan import planning, prices
-from service.contract.plan.tasks import Task
+from service.contract.plan.tasks import UNFINISHED, Task
 from service.contract.results import ConversionSummary
 from service.engine import fleet_status, intake, summaries
-from service.engine.records import in_batches
+from service.engine.records import Records, count_rows, in_batches
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import checkpoints, task_rows
 
@@ -25,6 +25,8 @@ ConversionState = Literal["ready", "converting", "invalid"]
 
 _NO_CHECKPOINT = "invalid_checkpoint"  # an error that another attempt does not change
 _DEADLINE = 3600.0  # seconds
+_KIND = "checkpoint"  # of the tasks
+_SOON = 10  # seconds until the next try
 _CANCELED = RunProblem(
     code="canceled",
     detail="the run for which it was converted was canceled; the next one, or PUT, begins again",
@@ -43,6 +45,22 @@ class Conversion:
     @property
     def is_hopeless(self) -> bool:
         return self.problem is not None and self.problem.code == _NO_CHECKPOINT
+
+
+def check_unfinished_conversions(records: Records, caller: str) -> None:
+    """Raise LimitReached where the caller's team has as many unfinished ones as it may have."""
+    team, is_key, _ = caller.partition("/")
+    of = task_rows.c.caller
+    theirs = of.startswith(f"{team}/", autoescape=True) if is_key else of == caller
+    unfinished = task_rows.c.kind == _KIND, task_rows.c.status.in_(UNFINISHED)
+    with records.reading() as connection:
+        found = count_rows(connection, task_rows, *unfinished, theirs)
+    if found >= limits.CONVERSIONS:
+        raise LimitReached(
+            f"{found} checkpoints that you have sent are not verified yet, and at most "
+            f"{limits.CONVERSIONS} may wait: the file is stored; send it again when some are ready",
+            retry_after=_SOON,
+        )
 
 
 def find_conversion(connection: Connection, task: Task) -> Conversion:
@@ -72,9 +90,24 @@ def read_facts(connection: Connection, tasks: Mapping[str, Task]) -> dict[str, M
     return found
 
 
-def begin_conversion(parts: ServiceParts, task: Task, caller: str = LOCAL) -> None:
-    """Begin a conversion unless it has begun or is hopeless, or the upload was deleted."""
+def begin_conversion(
+    parts: ServiceParts,
+    task: Task,
+    caller: str = LOCAL,
+    check_room: Callable[[], None] = lambda: None,
+) -> None:
+    """Begin a conversion unless it has begun or is hopeless, or the upload was deleted.
+    `check_room` is called before it is queued, and refuses it by an error.
+    """
     uploads = checkpoints.c.digest.in_([str(of) for of in task.inputs.values()])
+    with parts.records.reading() as connection:
+        begun = connection.execute(
+            sa.select(task_rows.c.status).where(
+                task_rows.c.key == task.key, task_rows.c.status.in_((*UNFINISHED, "done"))
+            )
+        ).first()
+    if begun is None:
+        check_room()
     with parts.records.transaction() as connection:
         is_there = connection.execute(sa.select(checkpoints.c.digest).where(uploads)).first()
         if is_there and not find_conversion(connection, task).is_hopeless:

@@ -12,14 +12,19 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from helpers import attacks_on_workers, load_probes
-from helpers.fleet import Fleet, add_dataset, checkpoint, until, until_ended, upload
+from helpers import attacks_on_workers, load_probes, onnx_bundle_files
+from helpers.fleet import Fleet, add_dataset, checkpoint, digest, until, until_ended, upload
 from helpers.submissions import client_of_team, submit
+from helpers.tars import packed_folder
 
 pytestmark = pytest.mark.slow
 
 SECONDS = float(os.environ.get("PRESCORE_TEST_ATTACK", "60"))
 FIRST_SCORE, METEOR, LIVE, POLL = 10.0, 20.0, 1.0, 0.5  # seconds
+VERIFIED, SEARCHED = (
+    75.0,
+    75.0,
+)  # behind a bundle that is on trial for 30 s, and one that was before
 ATTACKS = {
     "graphs that never end": (attacks_on_workers.LoopingGraphs, 1.0),
     "decoders that expand": (attacks_on_workers.ExpandingDecoders, 1.0),
@@ -102,6 +107,45 @@ def test_a_second_team_does_not_wait_for_an_attack_on_the_workers(kind, teams, t
     assert max(meteor) < METEOR
     assert max(live) < LIVE
     assert load_probes.p99(polled) < POLL
+
+
+def test_graphs_that_never_end_keep_no_bundle_and_no_search_waiting(teams, tmp_path):
+    _, red, blue = teams
+    attack = attacks_on_workers.LoopingGraphs(red, tmp_path)
+    _score_first(blue)
+    over = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        attacking = pool.submit(attack.go_on, over, 1.0)
+        try:
+            time.sleep(5)
+            verified, searched = _verify(blue, tmp_path), _search(blue)
+        finally:
+            over.set()
+        attacking.result(120)
+    print(f"a second team's bundle is ready after {verified:.1f} s, its search {searched:.1f} s")
+    assert verified < VERIFIED
+    assert searched < SEARCHED
+
+
+def _verify(client, folder):
+    """Seconds until a bundle is ready."""
+    files = onnx_bundle_files.write(folder / "own")
+    content = packed_folder(files)
+    place = f"/v1/checkpoints/{digest(content)}"
+    began = time.monotonic()
+    assert client.put(place, content=content).status_code == 201
+    until(lambda: client.get(place).json()["state"] == "ready", 300, "a bundle that is ready")
+    return time.monotonic() - began
+
+
+def _search(client):
+    """Seconds until captions of a model are there."""
+    content = checkpoint(seed=10_000 + next(NUMBERS))
+    asked = {"checkpoint": upload(client, content), "postgen": ["bleu"], "pregen": []}
+    began = time.monotonic()
+    ended = until_ended(client, submit(client, **asked, decoding={"beam": 2}), 300)
+    assert ended["status"] == "succeeded", ended["error"]
+    return time.monotonic() - began
 
 
 def _few():

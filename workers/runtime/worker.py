@@ -68,6 +68,7 @@ class QueueWorker(BaseWorker):
         self._runner = runner
         self._beside = beside
         self._ours = ours
+        self._order = self.queue_keys()  # in which a wake-up is looked for
         self._busy = False
         self._asked: float | None = None  # when a signal has asked to stop
 
@@ -121,13 +122,16 @@ class QueueWorker(BaseWorker):
         with contextlib.suppress(redis.ResponseError):  # only RQ's commands look at this
             self.announce()
         try:
-            found: Any = self.connection.blpop(self.queue_keys(), timeout=WAIT_SECONDS)
+            found: Any = self.connection.blpop(self._order, timeout=WAIT_SECONDS)
         except redis.ResponseError:
             self._ours.drop_what_is_no_queue()
             raise
         if found is None:
             return None
         queue, entry = found
+        if queue.decode() != self._order[0]:  # the next time, the others come before it
+            self._order.remove(queue.decode())
+            self._order.append(queue.decode())
         return entry, queue.decode().removeprefix(Queue.redis_queue_namespace_prefix)
 
     def _perform(self, entry: bytes, queue: str) -> None:

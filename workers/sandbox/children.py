@@ -96,16 +96,17 @@ class LocalChild:
         """Begin the operation; return its first answer."""
         return self.ask(self._first)
 
-    def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Ask the child; return its answer. Raises InputRefused, and ChildStopped, after which it
-        must be ended.
+    def ask(self, request: Mapping[str, Any], seconds: float | None = None) -> Mapping[str, Any]:
+        """Ask the child; return its answer, which may take so long, at most as long as its limits
+        say. Raises InputRefused, and ChildStopped, after which it must be ended.
         """
-        until = time.monotonic() + self._seconds
+        seconds = self._seconds if seconds is None else min(seconds, self._seconds)
+        until = time.monotonic() + seconds
         try:
             self._child.send(request)
             while (body := self._child.receive(_POLL_SECONDS)) is None:
                 if time.monotonic() > until:
-                    raise ChildStopped(f"took longer than {self._seconds:g} s")
+                    raise ChildStopped(f"took longer than {seconds:g} s")
                 self._meanwhile()
         except ChildGone as gone:
             self.end()

@@ -84,9 +84,10 @@ class ConverterChild:
             raise self._lost(error) from None
         return _judged(found)
 
-    def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def ask(self, request: Mapping[str, Any], seconds: float | None = None) -> Mapping[str, Any]:
+        asked = {"request": request, "seconds": seconds}
         try:
-            converter_protocol.send_message(self._connection, request)
+            converter_protocol.send_message(self._connection, asked)
         except OSError as error:
             self.end()
             raise self._lost(error) from None

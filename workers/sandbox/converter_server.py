@@ -221,8 +221,8 @@ class Converter:
                 outcome = _outcome(child.begin)
                 converter_protocol.send_message(connection, outcome)
                 while stays and "answer" in outcome:
-                    request, _ = converter_protocol.receive_message(connection)
-                    outcome = _outcome(lambda request=request: child.ask(request))  # type: ignore[misc]
+                    asked, _ = converter_protocol.receive_message(connection)
+                    outcome = _outcome(lambda asked=asked: _ask(child, asked))  # type: ignore[misc]
                     converter_protocol.send_message(connection, outcome)
             finally:
                 child.end()
@@ -260,6 +260,13 @@ class Converter:
             yield
         finally:
             places.release()
+
+
+def _ask(child: LocalChild, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    match asked:
+        case {"request": dict(request), "seconds": None | float() | int() as seconds}:
+            return child.ask(request, seconds)
+    raise MessageError("expected a request and its seconds")
 
 
 def _outcome(ask: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:

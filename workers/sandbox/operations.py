@@ -124,13 +124,14 @@ class StayingChild:
     def is_open(self) -> bool:
         return self._end.alive and self._child.is_alive()
 
-    def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the child's answer. Raises InputRefused with the child's own text, and
-        ChildStopped where there is none; then, and after any other error, the child has ended.
+    def ask(self, request: Mapping[str, Any], seconds: float | None = None) -> Mapping[str, Any]:
+        """Return the child's answer, which may take less than the limits say. Raises InputRefused
+        with the child's own text, and ChildStopped where there is none; then, and after any other
+        error, the child has ended.
         """
         if not self.is_open:
             raise ChildStopped("has ended already")
-        return self._exchange(lambda: self._child.ask(request))
+        return self._exchange(lambda: self._child.ask(request, seconds))
 
     def close(self) -> None:
         self._end()

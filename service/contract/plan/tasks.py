@@ -17,9 +17,10 @@ from prescore.models.runs import RunStatus, TaskStatus
 from service.contract.metrics.derived_tables import DerivedTable
 from service.contract.metrics.families import FAMILIES
 
-Queue = Literal["inference-now", "inference", "metrics", "parsing"]
-QUEUES: Mapping[str, tuple[Queue, ...]] = {  # by the worker's role, in order of priority
-    "inference": ("inference-now", "inference"),
+Queue = Literal["inference-now", "verification", "inference", "metrics", "parsing"]
+# By the worker's role: the first one comes before the others, which take turns.
+QUEUES: Mapping[str, tuple[Queue, ...]] = {
+    "inference": ("inference-now", "verification", "inference"),
     "metrics": ("metrics", "parsing"),
 }
 
@@ -46,7 +47,7 @@ OTHER_KINDS: dict[str, TaskKind] = {  # kinds that are not families of metrics
         TaskKind("picture_digests", "metrics", version=1, seconds=900, caption=5e-4),
         TaskKind("thumbnails", "metrics", version=1, seconds=900, caption=0.06),
         TaskKind("prefix", "inference-now", version=1, seconds=300),
-        TaskKind("checkpoint", "inference-now", version=1, seconds=900),
+        TaskKind("checkpoint", "verification", version=1, seconds=900),
         TaskKind("columns", "inference-now", version=1, seconds=900),
         TaskKind("brought", "inference-now", version=1, seconds=300),
         TaskKind("pregen", "inference-now", version=1, seconds=300),

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from threading import Event
 
+from service.contract.askers import Asker
 from service.contract.errors import (
     BlobUnreadable,
     DiskFull,
@@ -50,9 +51,9 @@ def is_final(error: Exception) -> bool:
     return isinstance(error, RequestRefused) and not isinstance(error, _PASSING)
 
 
-async def finish_upload(service: AppParts, upload: UnfinishedUpload, caller: str) -> None:
+async def finish_upload(service: AppParts, upload: UnfinishedUpload, asker: Asker) -> None:
     """Store what a complete upload becomes; raises why it was refused."""
-    await service.endings.ended(upload.id, partial(_finish, service, upload, caller))
+    await service.endings.ended(upload.id, partial(_finish, service, upload, asker))
 
 
 async def refuse_upload(
@@ -67,7 +68,7 @@ async def refuse_upload(
     await forget_staged(service, upload)
 
 
-async def _finish(service: AppParts, upload: UnfinishedUpload, caller: str, nobody: Event) -> None:
+async def _finish(service: AppParts, upload: UnfinishedUpload, asker: Asker, nobody: Event) -> None:
     if not upload.is_in_the_store:
         await asyncio.to_thread(_put_back, service, upload)
     async with service.turns.taken(service, upload) as turn:
@@ -78,7 +79,7 @@ async def _finish(service: AppParts, upload: UnfinishedUpload, caller: str, nobo
                 await _fetch(service, turn)
             async with service.turns.writing:
                 await asyncio.to_thread(turn.file.hash)
-            location = await _store(service, turn, caller, nobody)
+            location = await _store(service, turn, asker, nobody)
         except RequestRefused as error:
             if is_final(error):
                 await refuse_upload(service, upload, turn.file, error)
@@ -110,7 +111,7 @@ async def forget_staged(service: AppParts, upload: UnfinishedUpload) -> None:
         await asyncio.to_thread(staged_uploads.forget_staged_file, service, upload)
 
 
-async def _store(service: AppParts, turn: UploadTurn, caller: str, nobody: Event) -> str:
+async def _store(service: AppParts, turn: UploadTurn, asker: Asker, nobody: Event) -> str:
     """Store the upload's object; return the URL of the checkpoint, columns or dataset."""
 
     async def ask(question: str, /, **asked: object) -> Facts:
@@ -126,7 +127,7 @@ async def _store(service: AppParts, turn: UploadTurn, caller: str, nobody: Event
         return f"/v1/datasets/{dataset.name}@{dataset.version}"
     folder, files = _BY_DIGEST[purpose.kind]
     digest = purpose.digest or file.digest
-    await files.keep(service, digest, file, ask, caller)
+    await files.keep(service, digest, file, ask, asker)
     return f"{folder}/{digest}"
 
 

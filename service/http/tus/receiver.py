@@ -22,7 +22,7 @@ from service.contract.errors import (
     UploadRefused,
 )
 from service.http.access import find_meter, require_scope
-from service.http.dependencies import AppParts, find_caller
+from service.http.dependencies import AppParts, find_asker
 from service.http.tus import completion, protocol
 from service.http.uploads import judge_beginning
 from service.stored import resumable_uploads
@@ -69,7 +69,7 @@ async def finish_upload(
 ) -> UnfinishedUpload:
     """A complete upload once it is stored; raises why it was refused."""
     if upload.location is None:
-        await completion.finish_upload(service, upload, find_caller(request))
+        await completion.finish_upload(service, upload, find_asker(request))
     return await asyncio.to_thread(resumable_uploads.find_upload, service.records, upload.id)
 
 

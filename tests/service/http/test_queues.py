@@ -15,7 +15,7 @@ from service.engine.tables import attempts, needs, outbox, run_tasks, runs, task
 
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(40)]
 TABLES = (attempts, needs, outbox, run_tasks, runs, task_rows)
-QUEUES = ["inference-now", "inference", "metrics", "parsing"]
+QUEUES = ["inference-now", "verification", "inference", "metrics", "parsing"]
 IN_PROCESS = ["inference@in-process", "metrics@in-process"]
 WORKER = "metrics@a-host:7-0123abcd"
 

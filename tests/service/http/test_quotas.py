@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from helpers import redis_server
+from helpers import onnx_bundle_files, redis_server
 from helpers.fleet import bundle, checkpoint, digest, tus_creation, tus_part
 from helpers.submissions import client_of_team
+from helpers.tars import packed_folder
 from helpers.waits import until
 from service.contract import limits
 from service.contract.errors import LimitReached
@@ -120,6 +121,21 @@ def test_seconds_of_computing_are_limited_at_the_next_submission(limited):
         )
         assert red.get("/v1/evaluations").status_code == 200
         assert blue.post("/v1/evaluations", json=other).status_code == 202
+
+
+def test_a_bundle_that_has_to_be_verified_counts_as_computing(limited, tmp_path):
+    """The file is stored, and verified when there is room; one of our own form needs none."""
+    content = packed_folder(onnx_bundle_files.write(tmp_path / "mine"))
+    place = f"/v1/checkpoints/{digest(content)}"
+    with limited(device_seconds=1e-6) as (red, blue, _):
+        assert red.put("/v1/datasets/tiny", content=bundle(12)).status_code == 201
+        assert red.post("/v1/evaluations", json=ASKED).status_code == 202
+        for _ in range(2):
+            refusal = _refused(red.put(place, content=content), 86400)
+            assert "seconds of computing today" in refusal
+        own = checkpoint(seed=1)
+        assert red.put(f"/v1/checkpoints/{digest(own)}", content=own).status_code == 201
+        assert blue.put(place, content=content).status_code in (200, 201)
 
 
 def test_bytes_a_day_are_limited_before_they_are_read(limited):

@@ -23,7 +23,7 @@ from service.http import telemetry
 from service.http.telemetry import Telemetry
 
 LATER = 1e12
-ALL_QUEUES = ["inference", "inference-now", "metrics", "parsing"]
+ALL_QUEUES = ["inference", "inference-now", "metrics", "parsing", "verification"]
 
 
 class LongQueue(InProcessQueue):
@@ -90,7 +90,9 @@ def _add(records, *tasks):
 
 def test_tasks_are_told_by_queue_and_state_and_the_longest_ready_one_by_its_age(records):
     found = _numbers(records)
-    assert [found["prescore_queue_oldest_seconds", queue] for queue in ALL_QUEUES] == [0.0] * 4
+    assert [found["prescore_queue_oldest_seconds", queue] for queue in ALL_QUEUES] == [0.0] * len(
+        ALL_QUEUES
+    )
     assert found["prescore_queue_tasks", "metrics", "running"] == 0
     old, new, other = map(_columns, "abc")
     _add(records, old, new, other)
@@ -151,7 +153,13 @@ def test_workers_are_told_by_the_queues_that_they_serve(records):
     queue.workers = lambda: {"inference": 2, "metrics": 0}
     found = _numbers(records, queue)
     told = {name: found["prescore_workers", name] for name in ALL_QUEUES}
-    assert told == {"inference": 2, "inference-now": 2, "metrics": 0, "parsing": 0}
+    assert told == {
+        "inference": 2,
+        "inference-now": 2,
+        "metrics": 0,
+        "parsing": 0,
+        "verification": 2,
+    }
 
 
 def test_the_disk_of_home_is_told_where_there_is_one(records, tmp_path, monkeypatch):

@@ -5,6 +5,8 @@ import time
 import pytest
 
 from helpers import stored_records
+from service.contract import limits
+from service.contract.errors import LimitReached
 from service.contract.plan import planning
 from service.stored import checkpoints
 
@@ -42,3 +44,18 @@ def test_a_bundle_is_converting_until_its_task_has_verified_it(on_either):
     checkpoints.prepare_checkpoint(parts, TWO)
     assert checkpoints.get(parts, TWO).state == "converting"
     assert checkpoints.use_checkpoint(parts, TWO).verified == planning.plan_conversion(TWO)
+
+
+def test_a_team_has_some_bundles_at_once_that_wait_to_be_verified(on_either, monkeypatch):
+    """A bundle that waits already is no further one, and another team has room of its own."""
+    monkeypatch.setattr(limits, "CONVERSIONS", 1)
+    parts = stored_records.parts_on(on_either)
+    facts = {**FACTS, "config": None, "format": "onnx", "architecture": "onnx", "feature_size": 5}
+    for digest in (ONE, TWO):
+        checkpoints.add(on_either, digest, 10, {**facts, "inputs": "features", "units": "words"})
+    for _ in range(2):
+        checkpoints.prepare_checkpoint(parts, ONE, "red/key")
+    with pytest.raises(LimitReached, match="1 checkpoints that you have sent are not verified yet"):
+        checkpoints.prepare_checkpoint(parts, TWO, "red/project/of a job")
+    checkpoints.prepare_checkpoint(parts, TWO, "redder/key")
+    assert checkpoints.get(parts, TWO).state == "converting"

@@ -15,6 +15,7 @@ from helpers.tars import packed
 from service.contract.assets import AssetFolders
 from service.contract.errors import OutOfMemory, UnusableCheckpoint
 from workers.inference import prefix, scoring
+from workers.inference.onnx import graphs
 from workers.jobs.toolbox import Toolbox
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("needs_sandbox")]
@@ -132,8 +133,8 @@ def test_a_graph_that_takes_too_much_memory_is_refused_and_the_worker_lives(name
 def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
     """Of the tars that are stored; one child is there at a time."""
     stored = {}
-    for name, graphs in {"bomb": {"step": BOMBS["Expand"]()}, "good": {}}.items():
-        folder, stored[name] = files.write(tmp_path / name, **graphs), tmp_path / f"{name}.tar"
+    for name, made in {"bomb": {"step": BOMBS["Expand"]()}, "good": {}}.items():
+        folder, stored[name] = files.write(tmp_path / name, **made), tmp_path / f"{name}.tar"
         inside = {each.name: each.read_bytes() for each in folder.iterdir()}
         stored[name].write_bytes(packed(inside))
     toolbox = Toolbox("cpu", AssetFolders(tmp_path), 1_000_000_000)
@@ -149,6 +150,16 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
     assert len(_children()) == 1
     toolbox.close()
     assert _children() == []
+
+
+def test_a_trial_ends_before_a_call_may(opened, tmp_path, monkeypatch):
+    """Whoever sends bundles takes the workers' time with each of them."""
+    monkeypatch.setattr(graphs, "TRIAL_SECONDS", 1.5)
+    step = _bomb([files.make_loop()], tensor("yes", np.bool_(True)), tensor("zero", np.float32(0)))
+    path = files.write(tmp_path / "bomb", step=step)
+    with pytest.raises(UnusableCheckpoint, match=r"the process took longer than 1\.\d+ s"):
+        opened(path, seconds=100)
+    assert opened(files.write(tmp_path / "good"), seconds=100).graphs._until is None
 
 
 def test_a_graph_without_end_is_ended(opened, tmp_path):

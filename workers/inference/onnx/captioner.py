@@ -193,7 +193,8 @@ def read_onnx_captioner(
     found = OnnxCaptioner(
         bundle, graphs, tokens, _preparation(bundle.manifest.preprocessing, sandbox)
     )
-    found.try_out()
+    with graphs.on_trial():
+        found.try_out()
     return found
 
 
