@@ -21,7 +21,7 @@ HOSTILE = {
     "a tokenizer that makes a million letters of one": (
         "tokenizer.json",
         {"normalizer": _EXPAND},
-        "has [0-9]+ pieces|bytes to encode|memory",
+        "its normalizer may make more than 64 characters",
     ),
     "a template without an end": (
         "chat_template.jinja",

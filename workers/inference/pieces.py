@@ -17,6 +17,7 @@ from service.contract.errors import (
 from service.contract.formats import onnx_bundles, plugins
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES, ModelPackage
 from service.contract.formats.plugins import PluginHeader
+from workers.inference import tokenizer_forms
 from workers.inference.vocabulary import EncodedCaptions
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def parse_tokenizer(text: str, name: str, size: int) -> "Tokenizer":
     """
     from tokenizers import Tokenizer
 
+    tokenizer_forms.check_growth(text, name)
     try:
         with _told(f"{name} describes no tokenizer"):
             found = Tokenizer.from_str(text)

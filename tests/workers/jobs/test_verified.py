@@ -102,7 +102,7 @@ def _doubling(times):
     ("tokenizer", "said"),
     [
         ('{"model": {}}', r"tokenizer\.json describes no tokenizer: "),
-        (_doubling(40), r"it takes more memory than it may|the tokenizer: the process "),
+        (_doubling(40), r"its normalizer may make more than 64 characters of one"),
     ],
 )
 def test_a_strangers_tokenizer_is_never_opened_outside_of_the_sandbox_where_it_fails_there(

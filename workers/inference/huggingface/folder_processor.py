@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from service.contract.errors import PrescoreError
 from service.contract.formats import huggingface, packages
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES, ModelPackage
-from workers.inference import tokenizer_child
+from workers.inference import tokenizer_child, tokenizer_forms
 from workers.inference.huggingface import library
 from workers.inference.pictures import decoder
 from workers.sandbox.child import Handler, InputRefused
@@ -53,6 +53,7 @@ class FolderProcessor:
         settings = _read_json(package, huggingface.TOKENIZER_CONFIG)
         own = {name: value for name, value in settings.items() if name not in _OF_CODE}
         text = package.text(huggingface.TOKENIZER, MOST_TOKENIZER_BYTES)
+        tokenizer_forms.check_growth(text, huggingface.TOKENIZER)
         own["chat_template"] = self._template = _read_template(package, settings)
         self.tokenizer = Tokenizer.from_str(text)
         self.tokenizer.no_padding()

@@ -234,10 +234,24 @@ def test_a_tokenizer_that_expands_a_letter_into_a_million_is_refused(do, saved, 
     found = json.loads((copy / "tokenizer.json").read_text())
     part, value = EXPANDING[do]
     (copy / "tokenizer.json").write_text(json.dumps({**found, part: value}))
+    with pytest.raises(UnusableCheckpoint, match=f"its {part} may make more than 64 characters"):
+        checkpoints.open_captioner(copy)
+
+
+def test_a_piece_of_a_million_letters_makes_no_caption(saved, tmp_path):
+    """No form tells it: what the child answers is bounded."""
+    copy = shutil.copytree(saved("llava").folder, tmp_path / "copy")
+    found = json.loads((copy / "tokenizer.json").read_text())
+    vocabulary = found["model"]["vocab"]
+    longest = next(piece for piece, at in vocabulary.items() if at == 40)
+    vocabulary[LONG] = vocabulary.pop(longest)
+    merges = [each for each in found["model"]["merges"] if longest not in "".join(each)]
+    found["model"]["merges"] = [each for each in merges if longest not in each]
+    (copy / "tokenizer.json").write_text(json.dumps(found))
     model = checkpoints.open_captioner(copy)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises((UnusableCheckpoint, CheckpointMismatch), match=f"bytes to {do}|memory"):
-        model.tokens.encode([["z"], ["zz"]]) if do == "encode" else model.tokens.text([40, 41])
+    with pytest.raises((UnusableCheckpoint, CheckpointMismatch), match="bytes to decode"):
+        model.tokens.text([40, 41])
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert grown < 200_000_000
 
