@@ -10,8 +10,10 @@ folder="${1:-$here/secrets}"
 draw() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 digest() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 api=$(draw) janitor=$(draw) worker=$(draw) postgres=$(draw)
+api_role=$(draw) janitor_role=$(draw) worker_role=$(draw)
 hash=$(digest "$api")
-if [ "${#api} ${#janitor} ${#worker} ${#postgres} ${#hash}" != "48 48 48 48 64" ]; then
+drawn="$api $janitor $worker $postgres $api_role $janitor_role $worker_role"
+if [ "${#drawn} ${#hash}" != "342 64" ]; then
     echo "expected od, tr, sha256sum and /dev/urandom to work; no password was made" >&2
     exit 1
 fi
@@ -22,13 +24,17 @@ sed -e "s/^user api on /&#$hash /" \
     -e "s/^user janitor on /&#$(digest "$janitor") /" \
     -e "s/^user worker on /&#$(digest "$worker") /" "$here/redis.acl" >"$folder/redis.acl"
 printf %s "$postgres" >"$folder/postgres_password"
-# Each piece knows its own user of Redis, and no other.
+# Each piece knows its own user of Redis and its own role of PostgreSQL, and no other. The owner of
+# the tables migrates them, and gives the roles their rights.
+database() { echo "PRESCORE_DATABASE_URL=postgresql://$1:$2@postgres:5432/prescore"; }
 variables() {
     echo "PRESCORE_REDIS_URL=redis://$1:$2@redis:6379/0"
-    echo "PRESCORE_DATABASE_URL=postgresql://prescore:$postgres@postgres:5432/prescore"
+    database "prescore_$1" "$3"
+    echo "CREATE ROLE prescore_$1 LOGIN PASSWORD '$3';" >>"$folder/roles.sql"
 }
-variables api "$api" >"$folder/api.env"
-variables janitor "$janitor" >"$folder/janitor.env"
-variables worker "$worker" >"$folder/worker.env"
-# Users inside the containers read these two; on this machine the folder's mode protects them.
-chmod 444 "$folder/redis.acl" "$folder/postgres_password"
+variables api "$api" "$api_role" >"$folder/api.env"
+variables janitor "$janitor" "$janitor_role" >"$folder/janitor.env"
+variables worker "$worker" "$worker_role" >"$folder/worker.env"
+database prescore "$postgres" >"$folder/migrate.env"
+# Users inside the containers read these; on this machine the folder's mode protects them.
+chmod 444 "$folder/redis.acl" "$folder/postgres_password" "$folder/roles.sql"

@@ -205,12 +205,12 @@ def test_what_holds_passwords_is_neither_committed_nor_sent_to_a_build():
         assert not _sent_to_a_build(f"deploy/{file}")
 
 
-def test_each_piece_knows_its_own_user_of_redis_and_no_other():
+def test_each_piece_knows_its_own_user_of_redis_and_role_of_postgresql_and_no_other():
     """A worker runs what is asked of it; with the API's user it could not take what others get."""
     files = {name: SERVICES[name]["env_file"] for name in AT_HOME}
     worker, api = ["secrets/worker.env"], ["secrets/api.env"]
     assert files == {
-        "migrate": api,
+        "migrate": ["secrets/migrate.env"],
         "api": api,
         "janitor": ["secrets/janitor.env"],
         "inference": worker,
@@ -243,12 +243,19 @@ def test_passwords_fit_together_and_are_kept_from_others(tmp_path):
         hashed = hashlib.sha256(redis_url.password.encode()).hexdigest()
         expected = expected.replace(f"user {piece} on ", f"user {piece} on #{hashed} ")
     assert (folder / "redis.acl").read_text(encoding="utf-8") == expected
-    database_url = urlsplit(drawn["PRESCORE_DATABASE_URL"])
-    assert (folder / "postgres_password").read_text(encoding="utf-8") == database_url.password
-    assert {redis_url.hostname, database_url.hostname} == {"redis", "postgres"}
+    roles = (folder / "roles.sql").read_text(encoding="utf-8").splitlines()
     environment = SERVICES["postgres"]["environment"]
-    assert database_url.username == environment["POSTGRES_USER"]
-    assert database_url.path == f"/{environment['POSTGRES_DB']}"
+    for piece, role in zip(PIECES, roles, strict=True):
+        url = urlsplit(_variables(folder, piece)["PRESCORE_DATABASE_URL"])
+        assert role == f"CREATE ROLE prescore_{piece} LOGIN PASSWORD '{url.password}';"
+        assert url.username == f"prescore_{piece}"
+    owner = urlsplit(_variables(folder, "migrate")["PRESCORE_DATABASE_URL"])
+    assert (folder / "postgres_password").read_text(encoding="utf-8") == owner.password
+    assert owner.username == environment["POSTGRES_USER"]
+    for url in (owner, urlsplit(drawn["PRESCORE_DATABASE_URL"])):
+        assert url.hostname == "postgres"
+        assert url.path == f"/{environment['POSTGRES_DB']}"
+    assert {each.hostname for each in urls} == {"redis"}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 

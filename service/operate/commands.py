@@ -97,14 +97,17 @@ def demo(
 def migrate() -> None:
     """Migrate the database to this version: once, before the processes of a fleet start.
 
-    `prescore serve` does this by itself.
+    `prescore serve` does this by itself. On PostgreSQL, the roles prescore_api, prescore_janitor
+    and prescore_worker get their rights, if the server has them (`deploy/secrets.sh`).
     """
-    from service.engine import database, logs
+    from service.engine import database, database_roles, logs
 
     with report_errors():
         chosen = settings.load_settings()
         logs.configure_logs("migrate", chosen.log_level)
-        database.migrate_database(database.open_database(chosen.database))
+        engine = database.open_database(chosen.database)
+        database.migrate_database(engine)
+        database_roles.grant_rights(engine)
 
 
 def doctor(

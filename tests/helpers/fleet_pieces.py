@@ -24,17 +24,19 @@ class Pieces:
     """Processes with the commands and variables of compose.yaml."""
 
     def __init__(
-        self, home: Path, redis_url: str | Mapping[str, str], database_url: str, **settings: str
+        self,
+        home: Path,
+        redis_url: str | Mapping[str, str],
+        database_url: str | Mapping[str, str],
+        **settings: str,
     ) -> None:
-        """`redis_url`: one for all, or by the name of the file that compose.yaml gives a piece."""
+        """URLs: one for all, or by the name of the file that compose.yaml gives a piece."""
         self._port = free_port()
-        self.database_url = database_url
         self._log = home / "pieces.log"
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._redis_url = redis_url
+        self._urls = {"PRESCORE_REDIS_URL": redis_url, "PRESCORE_DATABASE_URL": database_url}
         self._settings = {
             "PRESCORE_HOME": str(home),
-            "PRESCORE_DATABASE_URL": database_url,
             "OMP_NUM_THREADS": "1",
             **settings,
         }
@@ -42,10 +44,13 @@ class Pieces:
     def start(self, name: str, *options: str, **settings: str) -> "subprocess.Popen[bytes]":
         service = SERVICES[name]
         package = "workers" if service["command"][0] == "worker" else "service"
-        url = self._redis_url
-        if not isinstance(url, str):
-            url = url[Path(service["env_file"][0]).stem]
-        own = {"PRESCORE_REDIS_URL": url, **service.get("environment", {}), **settings}
+        piece = Path(service["env_file"][0]).stem
+        urls = {
+            variable: url if isinstance(url, str) else url[piece]
+            for variable, url in self._urls.items()
+            if isinstance(url, str) or piece in url
+        }
+        own = {**urls, **service.get("environment", {}), **settings}
         with self._log.open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", package, *service["command"], *options],

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ import sqlalchemy as sa
 from rq import Queue
 from rq.serializers import JSONSerializer
 
-from helpers import outside
+from helpers import outside, postgresql_roles
 from helpers.fleet import LONG, ROOT, bundle, checkpoint, until, until_ended, upload
 from helpers.fleet_pieces import DEPLOY, SERVICES, STOP_SECONDS, Pieces
 from helpers.redis_server import Server
@@ -87,9 +88,15 @@ def limited(started):
 def pieces(tmp_path, limited, engine):
     home = tmp_path / "home"
     home.mkdir()
-    pieces = Pieces(home, limited.urls, engine.url.render_as_string(hide_password=False))
-    yield pieces
-    pieces.stop()
+    owner = engine.url.render_as_string(hide_password=False)
+    with ExitStack() as stack:
+        record = owner
+        if engine.dialect.name == "postgresql":  # each piece has its role
+            roles = stack.enter_context(postgresql_roles.made(engine))
+            record = {"migrate": owner} | {name: roles[f"prescore_{name}"] for name in PIECES}
+        pieces = Pieces(home, limited.urls, record)
+        stack.callback(pieces.stop)
+        yield pieces
 
 
 def _submit(client, **more):
@@ -154,6 +161,7 @@ def far_apart(tmp_path, limited, s3_server):
         (tmp_path / "api").mkdir()
         settings = {"PRESCORE_BLOB_URL": url, **variables}
         pieces = Pieces(tmp_path / "api", limited.urls, record, **settings)
+        pieces.record = record
         yield pieces
         pieces.stop()
 
@@ -191,7 +199,7 @@ def test_what_a_killed_worker_of_a_fleet_had_begun_is_begun_again_within_20_s(fa
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         workers.append(far_apart.start("metrics", PRESCORE_HOME=str(tmp_path / name)))
-    records = Records(database.open_database(far_apart.database_url))
+    records = Records(database.open_database(far_apart.record))
     with far_apart.client() as client:
         assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
         first = client.post("/v1/evaluations", json=_scored(0)).json()["id"]
