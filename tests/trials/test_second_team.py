@@ -1,4 +1,4 @@
-"""A team attacks the workers for a minute, within what its key allows; the bound is what a second
+"""T72: a team attacks the workers for a minute, within what its key allows; the bound is what a second
 team waits meanwhile.
 """
 
