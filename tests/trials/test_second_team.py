@@ -1,5 +1,5 @@
-"""T72: a team attacks the workers for a minute, within what its key allows; the bound is what a second
-team waits meanwhile.
+"""T72: a team attacks the workers for a minute, within its rights; the bound is what a second team
+waits meanwhile.
 """
 
 import itertools
