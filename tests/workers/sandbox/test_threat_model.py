@@ -1,4 +1,4 @@
-"""T73: the table of the guide that says what each kind of process may reach, against what it reaches."""
+"""T73: the table of the guide that says what each process may reach, against what it reaches."""
 
 import json
 import re
