@@ -37,6 +37,7 @@ _HEALTH_PLACES = 16  # connections beyond all others, for requests for health al
 _LATE = SlowRequest(
     f"expected the body of a request without a key within {limits.OPEN_SECONDS:.0f} seconds"
 )
+_NEW_SECONDS = 1.0  # that a connection has for its first request where others need its place
 _LONG = LongHeader(f"expected a header of at most {limits.HEADER_BYTES} bytes")
 _MANY = Overloaded("the service has as many connections as it may have; try again later")
 
@@ -151,8 +152,9 @@ class BoundedConnection(HttpToolsProtocol):
         return self.client[0] if self.client else ""
 
     def _make_room(self) -> None:
-        """Close the connection that has waited for a request for longest; else the newest request
-        of the address that has most of them; else this connection is for health alone.
+        """Close the connection that has waited for a request for longest, but none that has just
+        come of another address than the one that has most of them; else the newest request of that
+        address; else this connection is for health alone.
         """
         others = [
             other
@@ -161,12 +163,17 @@ class BoundedConnection(HttpToolsProtocol):
             and other is not self
             and not other.transport.is_closing()
         ]
-        idle = [other for other in others if other.is_idle]
+        shares = Counter(other.host for other in others)
+        host, most = max(shares.items(), key=lambda share: share[1], default=("", 0))
+        before = time.monotonic() - _NEW_SECONDS
+        idle = [
+            other
+            for other in others
+            if other.is_idle and (other.host == host or other.waits_since < before)
+        ]
         if idle:
             min(idle, key=attrgetter("waits_since")).transport.abort()
             return
-        shares = Counter(other.host for other in others)
-        host, most = max(shares.items(), key=lambda share: share[1], default=("", 0))
         if most > shares[self.host] + 1:
             theirs = (other for other in others if other.host == host)
             max(theirs, key=attrgetter("waits_since")).refuse(_MANY)

@@ -313,6 +313,25 @@ def test_the_address_with_most_requests_gives_way_its_newest_first(connect, full
     assert _are_open(theirs[:2])
 
 
+def test_a_connection_that_has_just_come_does_not_give_way_to_another_address(
+    connect, full, monkeypatch
+):
+    """It has sent nothing yet, as those that wait for the next request have."""
+    monkeypatch.setattr(connections, "_NEW_SECONDS", 60.0)
+    full(3)
+    theirs = _begin_waiting(connect, 2, "127.0.0.2")
+    just_come = connect(b"", "127.0.0.1")
+    theirs.append(connect(WAIT, "127.0.0.2"))
+    assert b'"code":"overloaded"' in _until_closed(theirs[2])
+    assert _ask_again(just_come) == b"HTTP/1.1 200 OK"
+    assert _are_open(theirs[:2])
+
+
+def _ask_again(connection):
+    connection.sendall(HEALTH)
+    return connection.recv(1000).partition(b"\r\n")[0]
+
+
 def test_requests_for_health_are_answered_where_nothing_else_is(connect, full):
     full(3)
     theirs = _begin_waiting(connect, 3)
