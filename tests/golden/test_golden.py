@@ -57,7 +57,7 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         *(f"/body/items/*/{field}" for field in ("equal", "equal_ones", "is_collapsed")),
     ),
     "correlations *": ("/body/none_because",),
-    "limits": ("/body/open_seconds", "/body/in_progress"),  # newer than the record
+    "limits": ("/body/open_seconds", "/body/in_progress", "/body/conversions"),  # newer
     # Images of comparisons have the words exchanged.
     "run compared*": ("/body/images/*/exchanges",),
     "compared*": ("/body/images/*/exchanges",),

@@ -63,9 +63,12 @@ def test_what_is_found_is_shown_in_words(checked):
     part = checked("a.json", "--dataset", "mine", "--subset", "--json", a=json.dumps(TWO[1:]))
     assert json.loads(part.stdout)["images"] == "1 of 2 of mine/test"
     whole = checked("mine/", "--json").stdout
-    assert json.loads(whole)["splits"] == {"test": {"images": 2, "references": 4}}
+    assert json.loads(whole)["splits"] == {"test": {"images": 2, "references": 4, "words": 6}}
     shown = checked("mine/").stdout.splitlines()
-    assert shown == ["splits:            test: images 2, references 4", "features:          -"]
+    assert shown == [
+        "splits:            test: images 2, references 4, words 6",
+        "features:          -",
+    ]
     odd = json.dumps([{**TWO[0], "caption": "a\u0007"}, {**TWO[1], "caption": "a dog"}])
     told = checked("odd.json", "--dataset", "mine/", content=odd).stdout.splitlines()
     assert "2 of 2 of mine/test" in told[2]
