@@ -1,6 +1,33 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
+from service.contract.errors import SandboxUnavailable
 from workers.sandbox import confinement
+
+
+@contextmanager
+def _skipped_without_sandbox() -> Iterator[None]:
+    """Skip what cannot be opened on a machine that confines nothing, such as tokenizers."""
+    try:
+        yield
+    except SandboxUnavailable as error:
+        if confinement.explain_missing_sandbox() is None:
+            raise
+        pytest.skip(error.detail)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    with _skipped_without_sandbox():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with _skipped_without_sandbox():
+        return (yield)
 
 
 @pytest.fixture(scope="session")
