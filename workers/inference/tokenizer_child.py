@@ -74,14 +74,14 @@ class TokenizerChild:
         return found
 
     def close(self) -> None:
-        close_child(self._child)
+        self._child.close()
 
     def ask(self, do: str, given: bytes, most: int) -> tuple[Mapping[str, Any], bytearray]:
         """Have the child do something. Raises UnusableCheckpoint where it gives no right answer."""
         return self._told(lambda: exchange.exchange_bytes(self._running(), {"do": do}, given, most))
 
     def _running(self) -> AnsweringChild:
-        if isinstance(self._child, StayingChild) and not self._child.is_open:
+        if not self._child.is_open:
             self._child = self._start()
         return self._child
 
@@ -115,11 +115,6 @@ class TokenizerChild:
             raise UnusableCheckpoint(f"{self._of}: the process {error}") from None
         except InputRefused as error:
             raise UnusableCheckpoint(f"{self._of}: {error}") from None
-
-
-def close_child(child: AnsweringChild) -> None:
-    if isinstance(child, StayingChild):
-        child.close()
 
 
 def open_tokenizer(text: str, name: str, size: int, sandbox: Sandbox) -> TokenizerChild:

@@ -34,10 +34,9 @@ class AttemptFiles:
 
     def __init__(self, blobs: Blobs, folder: Path) -> None:
         self._blobs = blobs
-        self._all = folder
-        self._all.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         prefix = f"{socket.gethostname()}-{os.getpid()}-"
-        own = Path(tempfile.mkdtemp(prefix=prefix, dir=self._all)).resolve()
+        own = Path(tempfile.mkdtemp(prefix=prefix, dir=folder)).resolve()
         weakref.finalize(self, shutil.rmtree, own, ignore_errors=True)
         self.inputs, self.work = own / "inputs", own / "work"
         for each in (self.inputs, self.work):
@@ -61,6 +60,8 @@ class AttemptFiles:
         found, named = self._blobs.path(digest), self.inputs / digest.removeprefix("sha256:")
         try:
             named.hardlink_to(found)
+        except FileExistsError:  # by an attempt that was ended while it fetched
+            pass
         except OSError:
             shutil.copyfile(found, named)
         return named
@@ -74,13 +75,16 @@ class AttemptFiles:
         if not self._blobs.has(digest):
             self._blobs.put_file(result)
 
-    def sweep(self) -> None:
-        """Delete the folders of this machine's dead workers; call it before the first attempt."""
-        mine = f"{socket.gethostname()}-"
-        for left in self._all.glob(f"{mine}*"):
-            pid = int(left.name.removeprefix(mine).split("-")[0])
-            if pid != os.getpid() and not psutil.pid_exists(pid):
-                shutil.rmtree(left, ignore_errors=True)
+
+def sweep_attempts(folder: Path) -> None:
+    """Delete the folders of this machine's dead workers, also of one that had this process's id, as
+    in containers: to be called before this process has folders of its own.
+    """
+    mine = f"{socket.gethostname()}-"
+    for left in folder.glob(f"{mine}*"):
+        pid = int(left.name.removeprefix(mine).split("-")[0])
+        if pid == os.getpid() or not psutil.pid_exists(pid):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def check_result(path: Path) -> None:

@@ -15,7 +15,6 @@ from threading import BoundedSemaphore, Thread
 from typing import Any
 
 import psutil
-import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service.contract.assets import AssetFolders
@@ -27,8 +26,6 @@ from workers.sandbox import confinement, converter_protocol
 from workers.sandbox.converter_client import ConverterSocket
 from workers.sandbox.converter_protocol import MessageError
 from workers.sandbox.converter_server import Converter, ConverterBounds
-
-log = structlog.get_logger()
 
 _CONNECTIONS = 8  # to Java at once: the child has one for each kind
 _HOUR = 3600.0

@@ -18,6 +18,7 @@ from service.engine.task_queue import InProcessQueue, WakeUpQueue
 from service.engine.tracing.spans import OFF, Tracer
 from workers import jobs
 from workers.jobs.toolbox import Toolbox
+from workers.runtime import attempt_files
 from workers.runtime.attempt_files import AttemptFiles
 from workers.runtime.runner import TaskRunner
 from workers.runtime.warm_child import ChildAnswer, ChildExit, ChildProgress, ExitCause
@@ -135,8 +136,8 @@ def open_background_queue(
     def perform(queue: str) -> None:
         runner.run_first(queue)
 
+    attempt_files.sweep_attempts(home / "attempts")
     workplace = AttemptFiles(blobs, home / "attempts")
-    workplace.sweep()
     queue = BackgroundQueue(perform, records)
     runner = _runner(records, queue, workplace, toolbox)
     with presence.stay_present(home, runner.name):

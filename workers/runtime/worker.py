@@ -29,7 +29,7 @@ from service.engine.records import Records
 from service.engine.task_queue import RedisQueue
 from service.engine.tracing.spans import OFF, Tracer
 from workers.inference.plugins import registry
-from workers.runtime import short_tasks
+from workers.runtime import attempt_files, short_tasks
 from workers.runtime.attempt_files import AttemptFiles
 from workers.runtime.child_services import ChildServices, ServiceSettings
 from workers.runtime.runner import TaskRunner
@@ -162,8 +162,9 @@ def run_worker(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
     connection = task_queue.connect_redis(settings.redis, WAIT_SECONDS + _ANSWER_SECONDS, name)
     task_queue.check_eviction(connection)
     blobs = open_blobs(settings.blob_url, settings.home)
-    files, files_beside = (AttemptFiles(blobs, settings.home / "attempts") for _ in range(2))
-    files.sweep()
+    folder = settings.home / "attempts"
+    attempt_files.sweep_attempts(folder)
+    files, files_beside = (AttemptFiles(blobs, folder) for _ in range(2))
     records, ours = Records(engine), RedisQueue(task_queue.connect_redis(settings.redis))
 
     def start(purpose: str, own: AttemptFiles) -> WarmChild:

@@ -17,7 +17,12 @@ class AnsweringChild(Protocol):
 
     memory: memoryview
 
+    @property
+    def is_open(self) -> bool: ...
+
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]: ...
+
+    def close(self) -> None: ...
 
 
 class UnexpectedAnswer(Exception):

@@ -47,16 +47,8 @@ _OWN = (
     *("getpid", "getppid", "getpriority", "getrandom", "getresgid", "getresuid", "getrlimit"),
     *("getrusage", "getsid", "gettid", "gettimeofday", "getuid", "nanosleep", "restart_syscall"),
     *("sched_get_priority_max", "sched_get_priority_min", "sched_getaffinity", "sched_getparam"),
-    *(
-        "sched_getscheduler",
-        "sched_yield",
-        "setitimer",
-        "setrlimit",
-        "sysinfo",
-        "time",
-        "times",
-        "uname",
-    ),
+    *("sched_getscheduler", "sched_yield", "setitimer", "setrlimit", "sysinfo", "time", "times"),
+    "uname",
 )
 _SIGNALS = (
     *("rt_sigaction", "rt_sigpending", "rt_sigprocmask", "rt_sigreturn", "rt_sigsuspend"),

@@ -1,6 +1,7 @@
 """Files of attempts: second names of inputs, and results that are files of their own."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,22 @@ def test_an_input_has_a_second_name_as_long_as_the_attempt(files):
         (folder.parent / "other").write_text("left")
     assert list(files.inputs.iterdir()) == list(files.work.iterdir()) == []
     assert files._blobs.path(digest).read_bytes() == b"words"
+
+
+def test_an_input_that_is_there_already_is_left(files):
+    digest = files._blobs.put(b"words")
+    assert files.fetch([digest]) == files.fetch([digest])
+
+
+def test_folders_of_dead_workers_go_also_of_one_that_had_this_id(tmp_path):
+    """In a container each worker has the same id."""
+    folder = tmp_path / "attempts"
+    host = socket.gethostname()
+    names = {f"{host}-{os.getpid()}-a", f"{host}-{2**22 + 1}-b", f"{host}-1-c", "elsewhere-1-d"}
+    for name in names:
+        (folder / name / "inputs").mkdir(parents=True)
+    attempt_files.sweep_attempts(folder)
+    assert {each.name for each in folder.iterdir()} == {f"{host}-1-c", "elsewhere-1-d"}
 
 
 def test_it_is_a_copy_where_no_second_name_can_be(files, monkeypatch):

@@ -123,6 +123,8 @@ def _join_texts(package: Path) -> Iterator[Path]:
 class _ThisProcess:
     """The same without a child, whose answers take as long at the most."""
 
+    is_open = True
+
     def __init__(self, package: Path, parameters: Mapping[str, Any]) -> None:
         from workers.inference.huggingface.folder_processor import serve_processor
 
@@ -133,6 +135,9 @@ class _ThisProcess:
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         with _end_after(_SECONDS):
             return self._handler(request)
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 @contextmanager

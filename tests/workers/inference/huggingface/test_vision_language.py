@@ -304,6 +304,7 @@ ANSWERS = [
 @dataclasses.dataclass
 class _HostileChild:
     answer: dict
+    is_open: bool = True
     memory: memoryview = dataclasses.field(default_factory=lambda: memoryview(bytearray(1 << 20)))
 
     def ask(self, _request):
