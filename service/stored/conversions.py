@@ -106,7 +106,8 @@ def begin_conversion(
                 task_rows.c.key == task.key, task_rows.c.status.in_((*UNFINISHED, "done"))
             )
         ).first()
-    if begun is None:
+        needs_room = begun is None and not find_conversion(connection, task).is_hopeless
+    if needs_room:
         check_room()
     with parts.records.transaction() as connection:
         is_there = connection.execute(sa.select(checkpoints.c.digest).where(uploads)).first()
