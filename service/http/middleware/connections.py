@@ -19,7 +19,7 @@ from http import HTTPStatus
 from operator import attrgetter
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.contract import limits
 from service.contract.errors import LongHeader, Overloaded, RequestRefused, SlowRequest
@@ -70,6 +70,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._unsent = 0  # bytes of answers that waited to be sent at that look
         self._looking: asyncio.TimerHandle | None = None
         self.is_for_health = False  # there were too many connections when it began
+        self._running: RequestResponseCycle | None = None  # others that have come wait behind it
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -80,7 +81,11 @@ class BoundedConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._looking is not None:
             self._looking.cancel()
+        self._abandon_requests()
         super().connection_lost(exc)
+
+    def eof_received(self) -> None:
+        self._abandon_requests()  # the transport closes now
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -135,6 +140,7 @@ class BoundedConnection(HttpToolsProtocol):
         elif self.is_for_health:
             self.refuse(_MANY)
         else:
+            self._abandon_requests()
             super().send_400_response(msg)
 
     def resume_writing(self) -> None:
@@ -220,7 +226,21 @@ class BoundedConnection(HttpToolsProtocol):
         is_free = self.is_idle or not self.cycle.response_started
         if is_free and not self.transport.is_closing():
             self.transport.write(_answer(error))
+        self._abandon_requests()
         self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _abandon_requests(self) -> None:
+        """Let requests end without an answer: what is written to a closed transport is an error.
+        uvicorn knows only the last one of those that came one after the other.
+        """
+        for cycle in (self._running, self.cycle):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
 
 def _answer(error: RequestRefused) -> bytes:

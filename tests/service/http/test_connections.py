@@ -143,6 +143,23 @@ def _sent_slowly(connection, pieces):
     return connection.recv(1 << 16)
 
 
+_WAITS = b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize("last", [b"no request\r\n\r\n", None], ids=["no request", "the end"])
+def test_requests_one_after_the_other_end_with_their_connection(connect, caplog, last):
+    connection = connect(_WAITS + _WAITS)
+    until(lambda: WAITING, 20, "a request")
+    if last is None:
+        connection.shutdown(socket.SHUT_WR)
+    else:
+        connection.sendall(last)
+    _until_closed(connection)
+    until(lambda: not WAITING, 20, "its end")
+    connect(b"GET /read HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").recv(1)
+    assert not [each for each in caplog.records if each.exc_info]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", [b"GET /read HTTP/1.1\r\nA: ", POST], ids=["header", "body"])
 def test_who_goes_on_too_slowly_is_refused(connect, first):
