@@ -53,9 +53,21 @@ OF_TEXTS = {  # of the field License, which is free
 }
 
 
-def _pinned() -> set[str]:
+LOCKS = sorted(path.stem for path in (ROOT / "deploy/locks").glob("*.txt"))
+_HASHES = r"((?: +--hash=sha256:[0-9a-f]{64}[ \\]*\n)+)"
+_LOCKED = re.compile(r"^([\w.-]+)(?:\[.*\])?==([^ ;]+)[^\n]*\\\n" + _HASHES, re.MULTILINE)
+
+
+def _pinned() -> dict[str, str]:
     lines = [line.split("#")[0].strip() for line in read(CONSTRAINTS).splitlines()]
-    return {canonicalize_name(line.split("==")[0]) for line in lines if line}
+    pins = [line.split("==") for line in lines if line]
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def _locked(name: str) -> dict[str, str]:
+    """Package -> version, of those that have hashes."""
+    found = _LOCKED.findall(read(f"deploy/locks/{name}.txt"))
+    return {canonicalize_name(package): version for package, version, _ in found}
 
 
 @functools.cache
@@ -115,7 +127,23 @@ def _is_allowed(expression: str) -> bool:
 
 def test_every_package_that_is_deployed_is_pinned():
     provided = {"setuptools"}  # by Python's own environments; torch asks for it
-    assert _deployed() - _pinned() - provided == set()
+    assert _deployed() - _pinned().keys() - provided == set()
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks_have_the_versions_that_are_pinned_and_a_hash_of_each(name):
+    """`sh deploy/lock.sh` writes them anew."""
+    lines = [line for line in read(f"deploy/locks/{name}.txt").splitlines() if line[0] not in " #"]
+    locked, pins = _locked(name), _pinned()
+    assert len(locked) == len(lines) > 10
+    assert {
+        each: version for each, version in locked.items() if pins.get(each, version) != version
+    } == {}
+
+
+def test_every_package_that_is_deployed_is_locked():
+    locked = {each for name in ("api", "torch", "worker") for each in _locked(name)}
+    assert _deployed() - locked == set()
 
 
 def test_every_package_that_is_deployed_has_a_licence_that_is_allowed():

@@ -116,7 +116,8 @@ class Settings(BaseModel):
         default=None,
         ge=100,
         description="The memory limit of a task's process; a task that needs more fails. Default: "
-        "three quarters of the memory that this machine or container has.",
+        "three quarters of the memory that this machine or container has, which is also the limit "
+        "of all tasks together: the one that takes most is ended and tried again.",
     )
     most_runs: int = Field(
         default=MOST_RUNS,
@@ -224,6 +225,11 @@ class Settings(BaseModel):
         if self.task_memory_mb is not None:
             return self.task_memory_mb * 1_000_000
         return int(_TASK_SHARE * machine_memory())
+
+    @property
+    def tasks_memory(self) -> int:
+        """The memory limit of all tasks of this machine together, in bytes."""
+        return max(self.task_memory, int(_TASK_SHARE * machine_memory()))
 
     @property
     def named_hosts(self) -> list[str]:

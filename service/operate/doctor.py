@@ -294,7 +294,9 @@ def _answering(place: str, client: httpx.Client) -> Finding:
         return Finding("service", "warning", f"{place}: running, not ready", advice)
     if told := ready.json().get("findings"):
         found = f"{place}: running: {'; '.join(told)}"
-        return Finding("service", "warning", found, "see its log: does its Redis answer?")
+        return Finding(
+            "service", "warning", found, "see its log: does its Redis answer, do its workers start?"
+        )
     number, ours = _version_at(client), version("prescore")
     found = f"{place}: ready, version {number or 'unknown'}"
     if number not in (None, ours):

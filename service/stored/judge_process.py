@@ -1,27 +1,32 @@
 """`python -m service.stored.judge_process`: the process that judges uploads, one after the other.
 
-It reads questions as lines of JSON and answers each with a line. A file may be an attack, so this
-process has a limit of memory, and may be killed at any time; it has no secrets and opens nothing
-but the file. It ends with its parent, whose end of the pipe is watched even while it judges, and
-with the thread of the parent that started it, even while it is stopped.
+It reads questions as lines of JSON and answers each with a line. A file may be an attack, so each
+question has a child of its own, which has no secrets and a limit of memory. Where the kernel can do
+it, the child is confined to the question's files, the libraries and a folder for what SQLite sorts:
+it starts no process and opens no socket. All of them may be killed at any time. The child ends with
+this process, and this one with its parent, whose end of the pipe is watched even while a child
+judges, and with the thread of the parent that started it, even while it is stopped.
 """
 
-import contextlib
 import errno
 import json
 import math
 import os
 import resource
+import signal
 import sqlite3
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
-from typing import Any
+from select import poll
+from typing import Any, NoReturn
 
+import prescore
+import service
 from service.contract import limits
 from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles, columns_header, columns_values, model_formats
@@ -29,10 +34,14 @@ from service.contract.formats.bundles import FeaturesHeader, files, plain_tar, v
 from service.contract.formats.bundles.files import compute_content_digests
 from service.contract.formats.columns_header import ColumnsHeader
 from service.engine import presence
+from service.kernel import confinement
+from service.kernel.confinement import Confinement
+from service.kernel.process_limits import ChildLimits
 from service.stored import caption_files, judges, splits
 
 Question = Mapping[str, Any]
-_LARGE_BYTES = 200_000_000
+_OUTPUTS = {"dataset": "images", "images": "images", "content": "captions"}
+_PACKAGES = tuple(Path(each.__path__[0]) for each in (service, prescore))
 _POLITE = 5  # of `nice`: whoever asks for a status comes first
 
 
@@ -152,7 +161,7 @@ QUESTIONS: dict[str, Callable[[Question], dict[str, Any]]] = {
 
 @contextmanager
 def _written(bundle: Path, path: Path) -> Iterator[splits.SplitWriter]:
-    path.unlink(missing_ok=True)  # of a judge that died
+    path.write_bytes(b"")  # a judge that died may have written some
     with closing(splits.SplitWriter(path)) as writer:
         yield writer
         twice = writer.end()
@@ -186,21 +195,57 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     presence.end_with_parent()
     os.nice(_POLITE)
-    lines: SimpleQueue[str] = SimpleQueue()
-    Thread(target=_listen, args=(lines,), daemon=True).start()
-    while True:
-        sys.stdout.write(json.dumps(answer_question(json.loads(lines.get()))) + "\n")
+    is_confined = confinement.explain_missing_sandbox() is None
+    while line := sys.stdin.readline():
+        if not _answer_in_child(json.loads(line), is_confined=is_confined):
+            return  # its parent asks another one
+
+
+def _answer_in_child(asked: Question, *, is_confined: bool) -> bool:
+    """Tell whether a child has written an answer; it has not where it died, or has to end."""
+    ended, held = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _answer_and_exit(asked, is_confined=is_confined)
+    os.close(held)
+    waiting = poll()
+    waiting.register(ended, 0)  # the kernel tells of an end that is closed, whatever is asked
+    waiting.register(sys.stdin.fileno(), 0)
+    is_left = sys.stdin.fileno() in dict(waiting.poll())
+    os.close(ended)
+    if is_left:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return status == 0
+
+
+def _answer_and_exit(asked: Question, *, is_confined: bool) -> NoReturn:
+    status = 1
+    try:
+        presence.end_with_parent()
+        if is_confined:
+            _confine(asked)
+        sys.stdout.write(json.dumps(answer_question(asked)) + "\n")
         sys.stdout.flush()
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-        if pages * resource.getpagesize() > _LARGE_BYTES:
-            return  # another one starts small
+        status = 0
+    except BaseException:  # noqa: BLE001  nothing of the parent's may run here
+        traceback.print_exc()
+    os._exit(status)
 
 
-def _listen(lines: "SimpleQueue[str]") -> None:
-    with contextlib.suppress(KeyboardInterrupt):
-        for line in sys.stdin:
-            lines.put(line)
-    os._exit(0)
+def _confine(asked: Question) -> None:
+    """Confine this process to the files of a question."""
+    output = _OUTPUTS.get(asked["question"])
+    given = {name: asked[name] for name in ("path", "images", "captions") if asked.get(name)}
+    writes = [Path(given.pop(output))] if output in given else []
+    for path in writes:
+        path.touch()
+    Confinement(
+        (*map(Path, given.values()), *_PACKAGES),
+        tuple(writes),
+        (Path(tempfile.gettempdir()),),
+        limits=ChildLimits(cpu_seconds=math.ceil(limits.JUDGING_SECONDS)),
+    ).apply()
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ import atexit
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -170,9 +172,11 @@ class _JudgeProcess:
     """One process, and the pipes to it."""
 
     def __init__(self) -> None:
-        # No secrets of the API's environment; where our packages are, and where files may be big.
-        names = ("TMPDIR", "LANG", model_types.ADMITTING)
+        # No secrets of the API's environment; where our packages are, and a folder of its own.
+        names = ("LANG", model_types.ADMITTING)
         kept = {name: os.environ[name] for name in names if name in os.environ}
+        self._folder = tempfile.mkdtemp(prefix="prescore-judge-")
+        kept["TMPDIR"] = self._folder
         self._process = subprocess.Popen(  # noqa: S603  our own program
             _COMMAND,
             stdin=subprocess.PIPE,
@@ -214,6 +218,7 @@ class _JudgeProcess:
     def end(self) -> None:
         self._process.kill()
         self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):

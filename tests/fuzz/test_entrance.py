@@ -1,5 +1,5 @@
-"""Requests as bytes of a connection, with changes anywhere: each is answered as HTTP within seconds,
-by no 5xx but those that say when to come again, in a bounded number of bytes; others are served.
+"""Requests as bytes of a connection, with changes anywhere: each is answered as HTTP in seconds, by
+no 5xx but those that say when to come again, in a bounded number of bytes; others are served.
 """
 
 import json
@@ -71,7 +71,7 @@ def _list_requests() -> list[bytes]:
         _write("HEAD", "/v1/uploads/none", TUS),
         _write("DELETE", "/v1/evaluations/none"),
         _write("POST", "/v1/keys/oidc", _JSON, b'{"token": "a.b.c", "team": "red"}'),
-        _write("GET", "/v1/page", {"Upgrade": "websocket", "Connection": "Upgrade, HTTP2-Settings"}),
+        _write("GET", "/v1/page", {"Upgrade": "websocket", "Connection": "Upgrade"}),
     ]  # fmt: skip
 
 

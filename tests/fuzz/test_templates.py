@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from fuzz import edits
 from helpers import changed_folders, vision_language_folders
+from service.kernel import confinement
+from service.kernel.process_limits import ChildLimits
 from workers.inference.huggingface import prompted_pictures
-from workers.sandbox import confinement, exchange
-from workers.sandbox.limits import ChildLimits
+from workers.sandbox import exchange
 from workers.sandbox.operations import ChildStopped, InputRefused, StayingChild
 
 pytestmark = [
@@ -99,7 +100,6 @@ class _Builder:
         try:
             told = child.ask({"do": "build", "bytes": len(asked)}, ANSWER)
         except (ChildStopped, InputRefused) as stopped:
-            assert len(str(stopped)) < 5000
             self.ends[f"its process ended: {stopped!s:.40}"] += 1
             return
         assert told["bytes"] <= MOST

@@ -17,9 +17,9 @@ from fuzz import edits
 from helpers import tokenizer_files
 from service.contract import limits
 from service.contract.errors import PrescoreError
+from service.kernel import confinement
 from workers.inference import tokenizer_child
 from workers.inference.pieces import PieceTokens
-from workers.sandbox import confinement
 
 pytestmark = [
     pytest.mark.processes,

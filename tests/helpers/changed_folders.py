@@ -1,5 +1,5 @@
-"""An Opener for a child that builds a folder's processor again and again, each time with other texts
-in the place of the folder's own.
+"""An Opener for a child that builds a folder's processor again and again, each time with other
+texts in the place of the folder's own.
 """
 
 import io
@@ -48,7 +48,7 @@ def serve(inputs, parameters, memory):
             )
         except (PrescoreError, InputRefused) as refused:
             return {"refused": str(refused)}, b""  # an InputRefused would end this process
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  as serve_processor
             return {"refused": repr(error)[:_MOST_TEXT]}, b""
         return {**told, **tensors}, content
 

@@ -80,7 +80,7 @@ def running(folder: Path, *options: str, hostile: bool = False) -> Iterator[Runn
 
 
 def _main() -> None:
-    from workers.sandbox import confinement
+    from service.kernel import confinement
     from workers.sandbox.converter_protocol import OPERATIONS
     from workers.sandbox.converter_server import Converter, ConverterBounds
 

@@ -17,8 +17,8 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine.tables import attempts, task_rows
+from service.kernel import confinement
 from workers.offline import assets
-from workers.sandbox import confinement
 
 pytestmark = pytest.mark.slow
 

@@ -18,6 +18,7 @@ from service.engine.tables import task_rows
 from service.engine.task_queue import RedisQueue
 from workers.runtime import short_tasks
 from workers.runtime.attempt_files import AttemptFiles
+from workers.runtime.memory_share import MemoryShare
 from workers.runtime.short_tasks import ShortTaskRunner, ShortTasks
 from workers.runtime.warm_child import ChildAnswer
 
@@ -48,7 +49,8 @@ def standing_by(records, queue, tmp_path):
 
         workplace = AttemptFiles(open_blobs(None, tmp_path), tmp_path / "attempts")
         having = records, queue, workplace, "metrics@here:1-0"
-        runner = ShortTaskRunner(*having, lambda: FakeExecutor(receive, held), 1000)
+        memory = MemoryShare(1000, 1000, tmp_path / "memory", having[-1])
+        runner = ShortTaskRunner(*having, lambda: FakeExecutor(receive, held), memory)
         return ShortTasks(runner, records, queue, ["metrics", "parsing"])
 
     return make

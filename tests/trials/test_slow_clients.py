@@ -17,7 +17,10 @@ import httpx
 import pytest
 
 from helpers import load_probes
+from helpers.fleet import checkpoint, upload
+from service.access import keys
 from service.contract import limits
+from service.contract.askers import Scope
 
 POST = b"POST /v1/evaluations HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 BODY = POST + b"Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
@@ -143,7 +146,8 @@ SLOW_KEY = (
 
 PRESSING = """
 import selectors, socket, sys, time
-port, many, first = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].encode()
+port, many = int(sys.argv[1]), int(sys.argv[2])
+first, piece = sys.argv[3].encode(), sys.argv[4].encode()
 those = {}
 while True:
     while len(those) < many:
@@ -154,8 +158,9 @@ while True:
     time.sleep(0.2)
     for number, one in list(those.items()):
         try:
-            one.send(b"x" * 220)
-            one.recv(4096)
+            one.send(piece)
+            if one.recv(4096):
+                continue
         except BlockingIOError:
             continue
         except OSError:
@@ -165,26 +170,63 @@ while True:
 """  # of one address, in a process of its own: each is opened again when it is closed
 
 
-@pytest.mark.slow
-def test_slow_requests_for_keys_shut_nobody_out(fleet):
-    """1,010 connections of one address, each of which sends 1.1 kB a second."""
-    asked = str(httpx.URL(fleet.url).port), str(limits.CONNECTIONS + 10), SLOW_KEY.decode()
-    pressing = subprocess.Popen([sys.executable, "-c", PRESSING, *asked])
-    alive, polls = [], []
+@contextlib.contextmanager
+def _pressed(fleet, first, piece=b""):
+    """1,010 connections of one address that send this and, every .2 s, a piece."""
+    asked = str(httpx.URL(fleet.url).port), str(limits.CONNECTIONS + 10)
+    command = [sys.executable, "-c", PRESSING, *asked, first.decode(), piece.decode()]
+    pressing = subprocess.Popen(command)
     try:
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            for name, taken in (("livez", alive), ("v1/evaluations?limit=1", polls)):
-                began = time.monotonic()
-                assert httpx.get(f"{fleet.url}/{name}", timeout=60).status_code == 200
-                taken.append(time.monotonic() - began)
-            time.sleep(0.05)
-        assert pressing.poll() is None, "it went on"
+        yield
+        assert pressing.poll() is None, "it has ended"
     finally:
         pressing.kill()
         pressing.wait()
-    print(
-        f"beside 1,010: livez at most {max(alive):.3f} s, polls p99 {load_probes.p99(polls):.3f} s"
-    )
+
+
+def _check_served(fleet, headers):
+    """For a minute: others' health checks and polls."""
+    alive, polls = [], []
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for name, taken in (("livez", alive), ("v1/evaluations?limit=1", polls)):
+            began = time.monotonic()
+            answer = httpx.get(f"{fleet.url}/{name}", timeout=60, headers=headers)
+            assert answer.status_code == 200, answer.text
+            taken.append(time.monotonic() - began)
+        time.sleep(0.05)
+    p99 = load_probes.p99(polls)
+    print(f"beside 1,010: livez at most {max(alive):.3f} s, polls p99 {p99:.3f} s")
     assert max(alive) < 1
-    assert load_probes.p99(polls) < 0.5
+    assert p99 < 0.5
+
+
+@pytest.mark.slow
+def test_slow_requests_for_keys_shut_nobody_out(fleet):
+    """Each sends 1.1 kB a second."""
+    with _pressed(fleet, SLOW_KEY, b"x" * 220):
+        _check_served(fleet, {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["streams", "long polls", "both"])
+def test_who_listens_with_a_key_that_reads_shuts_nobody_out(empty_fleet, what):
+    empty_fleet.add_dataset()
+    (_, red), (_, blue) = (
+        keys.create_key(empty_fleet.records, team, scope)
+        for team, scope in (("red", Scope.READ), ("blue", Scope.SUBMIT))
+    )
+    empty_fleet.key = blue
+    with empty_fleet.client() as client:
+        for role in ("inference", "metrics"):
+            empty_fleet.find("worker", role).suspend()  # so that the evaluation does not end
+        asked = {"checkpoint": upload(client, checkpoint()), "dataset": "tiny/test"}
+        identity = client.post("/v1/evaluations", json=asked).json()["id"]
+    polls = f"GET /v1/evaluations/{identity} HTTP/1.1\r\nPrefer: wait=60\r\n"
+    streams = "GET /v1/events HTTP/1.1\r\n"
+    rest = f"Host: 127.0.0.1\r\nAuthorization: Bearer {red}\r\n\r\n"
+    chosen = {"streams": [streams], "long polls": [polls], "both": [streams, polls]}[what]
+    with contextlib.ExitStack() as stack:
+        for each in chosen:
+            stack.enter_context(_pressed(empty_fleet, f"{each}{rest}".encode()))
+        _check_served(empty_fleet, {"Authorization": f"Bearer {blue}"})

@@ -31,9 +31,9 @@ from service.contract.assets import AssetFolders
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine import database, fleet_status
 from service.engine.records import Records
+from service.kernel import confinement
 from workers.offline import assets
 from workers.runtime.worker import record_plugins
-from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
 

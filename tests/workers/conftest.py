@@ -4,7 +4,7 @@ from contextlib import contextmanager
 import pytest
 
 from service.contract.errors import SandboxUnavailable
-from workers.sandbox import confinement
+from service.kernel import confinement
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import pytest
 
 from helpers.fleet import bundle
 from helpers.warm_children import start_warm_child
+from service.engine import presence
+from workers.runtime.memory_share import MemoryShare
 from workers.runtime.runner import TaskRunner
 
 LIMIT = 10_000_000  # bytes: less than Python takes
@@ -20,7 +22,10 @@ def service(serve_here, tmp_path, monkeypatch):
         children.append(start_warm_child(tmp_path, LIMIT))
         return children[-1]
 
-    limited = functools.partial(TaskRunner, memory_bytes=LIMIT)
+    limited = functools.partial(
+        TaskRunner,
+        memory=MemoryShare(LIMIT, LIMIT, tmp_path / "memory", presence.name_worker("metrics")),
+    )
     monkeypatch.setattr("workers.runtime.in_process.TaskRunner", limited)
     monkeypatch.setattr("workers.runtime.in_process.ComputingThread", child)
     with serve_here(tmp_path) as service:

@@ -19,10 +19,10 @@ from service.contract.errors import (
 )
 from service.contract.formats import safetensors_header
 from service.contract.settings import Sandbox, Settings
+from service.kernel.confinement import list_skipped_mechanisms
+from service.kernel.process_limits import ChildLimits
 from workers.conversion.layers import Arrays
 from workers.sandbox import operations
-from workers.sandbox.confinement import list_skipped_mechanisms
-from workers.sandbox.limits import ChildLimits
 
 _SECONDS = 600.0
 _MOST_BYTES = 16_000_000_000

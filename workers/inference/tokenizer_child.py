@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from service.contract import limits
 from service.contract.errors import InvalidPackage, SandboxUnavailable, UnusableCheckpoint
 from service.contract.settings import Sandbox
+from service.kernel.confinement import list_skipped_mechanisms
+from service.kernel.process_limits import ChildLimits
 from workers.inference import pieces
 from workers.sandbox import exchange, operations
 from workers.sandbox.child import Handler, InputRefused
-from workers.sandbox.confinement import list_skipped_mechanisms
 from workers.sandbox.exchange import AnsweringChild, ExchangeServer, Perform, UnexpectedAnswer
-from workers.sandbox.limits import ChildLimits
 from workers.sandbox.operations import StayingChild
 
 if TYPE_CHECKING:

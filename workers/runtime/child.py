@@ -11,11 +11,12 @@ import signal
 import sys
 from pathlib import Path
 
+from service.kernel import confinement
+from service.kernel.confinement import Confinement
+from service.kernel.process_limits import ChildLimits
 from workers import processes
 from workers.runtime.service_channel import ServiceChannel
-from workers.sandbox import children, confinement, operations
-from workers.sandbox.confinement import Confinement
-from workers.sandbox.limits import ChildLimits
+from workers.sandbox import children, operations
 
 # CUDA starts a program with privileges where a device has no file yet, and a confined process may
 # start none.

@@ -20,9 +20,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from service.contract.assets import AssetFolders
 from service.contract.errors import ConverterUnavailable, PrescoreError
 from service.contract.settings import Settings
+from service.kernel import confinement
 from workers.metrics import spice_tuples
 from workers.metrics.java.jvm import Jvm
-from workers.sandbox import confinement, converter_protocol
+from workers.sandbox import converter_protocol
 from workers.sandbox.converter_client import ConverterSocket
 from workers.sandbox.converter_protocol import MessageError
 from workers.sandbox.converter_server import Converter, ConverterBounds

@@ -38,6 +38,7 @@ from service.engine.tracing.spans import OFF, UNTOLD, Attributes, Span, Tracer
 from service.runs import evaluation_listener
 from workers.processes import ChildGone
 from workers.runtime.attempt_files import AttemptFiles, ResultRefused, run_in_background
+from workers.runtime.memory_share import MemoryExcess, MemoryShare
 from workers.runtime.warm_child import ChildAnswer, ChildProgress, ExitCause, TaskExecutor
 
 log = structlog.get_logger()
@@ -59,11 +60,11 @@ class TaskRunner:
         workplace: AttemptFiles,
         name: str,
         child: Callable[[], TaskExecutor],
-        memory_bytes: int | None = None,
+        memory: MemoryShare | None = None,
         meanwhile: Callable[[], None] | None = None,
         tracer: Tracer = OFF,
     ) -> None:
-        """`memory_bytes`: what a task may take. `meanwhile` is called each second of a task that is
+        """`memory`: what a task may take. `meanwhile` is called each second of a task that is
         not short, or takes longer; `tracer` is told of attempts.
         """
         evaluation_listener.listen_to_engine()
@@ -72,7 +73,7 @@ class TaskRunner:
         self._queue = queue
         self._workplace = workplace
         self._new_child = child
-        self._memory_bytes = memory_bytes
+        self._memory = memory
         self._meanwhile = meanwhile
         self._tracer = tracer
         self._span = UNTOLD  # of the attempt
@@ -137,6 +138,11 @@ class TaskRunner:
         if self._child is not None:
             self._child.close()
             self._child = None
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if self._memory is not None:
+            self._memory.forget()
 
     def _attempt(self, lease: Lease, child: TaskExecutor) -> None:
         """Fetch inputs, have the child compute, store the result; extend the lease meanwhile."""
@@ -189,10 +195,9 @@ class TaskRunner:
                 lease, TaskTimedOut.code, "the task's deadline passed", death=False, retry=False
             )
             return True
-        limit = self._memory_bytes
-        if limit is not None and child.memory() > limit:
+        if excess := self._find_excess(child):
             self.kill()
-            self.end_as_too_large(lease, child.peak_bytes, limit)
+            self.end_as_too_large(lease, excess, child.peak_bytes)
             return True
         if self._stop_asked and time.monotonic() - self._stop_asked > GRACE_SECONDS:
             self.kill()
@@ -201,9 +206,17 @@ class TaskRunner:
             return True
         return False
 
-    def end_as_too_large(self, lease: Lease, took: int, limit: int) -> None:
-        detail = f"the task took {took / 1e6:.0f} MB, the limit is {limit / 1e6:.0f} MB"
-        self.fail(lease, OutOfMemory.code, detail, death=False, retry=False)
+    def end_as_too_large(self, lease: Lease, excess: MemoryExcess, peak: int) -> None:  # noqa: ARG002
+        code, retry = OutOfMemory.code, not excess.is_alone
+        self.fail(lease, code, excess.detail, death=False, retry=retry)
+
+    def rest(self) -> None:
+        """End the child, which has nothing to do, where others need its memory."""
+        if self._child is not None and self._find_excess(self._child):
+            self.close()
+
+    def _find_excess(self, child: TaskExecutor) -> MemoryExcess | None:
+        return None if self._memory is None else self._memory.find_excess(child.memory())
 
     def _recompute(self, lease: Lease, error: BlobUnreadable) -> None:
         log.warning("damaged input", kind=lease.kind, key=lease.key, digest=error.digest)
@@ -239,6 +252,7 @@ class TaskRunner:
     def _child_lost(self, lease: Lease, child: TaskExecutor) -> None:
         ended, output = child.end(), child.last_output[-2000:]
         self._child = None
+        self._note_end()
         log.warning("child lost", kind=lease.kind, key=lease.key, how=ended.how, last_output=output)
         if ended.cause is ExitCause.OUTSIDE:
             self._lose(lease, WorkerLost.code, ended.how, killed=True)
@@ -250,6 +264,7 @@ class TaskRunner:
         if self._child is not None:
             self._child.end()
             self._child = None
+        self._note_end()
 
 
 @dataclass(frozen=True)

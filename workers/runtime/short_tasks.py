@@ -16,6 +16,7 @@ from service.engine.leases import Lease
 from service.engine.records import Records
 from service.engine.task_queue import RedisQueue
 from workers.runtime.attempt_files import run_in_background
+from workers.runtime.memory_share import MemoryExcess
 from workers.runtime.runner import BEAT_SECONDS, TaskRunner
 from workers.runtime.warm_child import TaskExecutor
 
@@ -38,8 +39,8 @@ class ShortTaskRunner(TaskRunner):
             return True
         return super().is_over(lease, child)
 
-    def end_as_too_large(self, lease: Lease, took: int, limit: int) -> None:  # noqa: ARG002
-        self._hand_back(lease, took)
+    def end_as_too_large(self, lease: Lease, excess: MemoryExcess, peak: int) -> None:  # noqa: ARG002
+        self._hand_back(lease, peak)
 
     def _hand_back(self, lease: Lease, took: int) -> None:
         log.warning("not short", kind=lease.kind, key=lease.key, bytes=took)

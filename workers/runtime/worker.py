@@ -32,6 +32,7 @@ from workers.inference.plugins import registry
 from workers.runtime import attempt_files, short_tasks
 from workers.runtime.attempt_files import AttemptFiles
 from workers.runtime.child_services import ChildServices, ServiceSettings
+from workers.runtime.memory_share import MemoryShare
 from workers.runtime.runner import TaskRunner
 from workers.runtime.short_tasks import ShortTaskRunner, ShortTasks
 from workers.runtime.warm_child import ChildFiles, WarmChild
@@ -107,6 +108,7 @@ class QueueWorker(BaseWorker):
             return
         if found is None:
             self._beside.rest()
+            self._runner.rest()
             return
         self._busy = True  # from here on, a signal asks to stop and does not interrupt
         try:
@@ -172,17 +174,22 @@ def run_worker(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
         services = ChildServices(ServiceSettings.of(settings))
         return WarmChild(purpose, _child_settings(settings), reached, services)
 
-    memory = settings.task_memory
+    limit, together = settings.task_memory, settings.tasks_memory
+
+    def share_memory(most: int, purpose: str) -> MemoryShare:
+        return MemoryShare(most, together, settings.home / "memory", f"{name}-{purpose}")
+
     short = ShortTaskRunner(
         records,
         ours,
         files_beside,
         name,
         lambda: start(f"{role}-short", files_beside),
-        memory // short_tasks.SHARE,
+        share_memory(limit // short_tasks.SHARE, "short"),
         tracer=tracer,
     )
     second = ShortTasks(short, records, ours, QUEUES[role])
+    memory = share_memory(limit, "tasks")
     runner = TaskRunner(
         records, ours, files, name, lambda: start(role, files), memory, second.look, tracer
     )

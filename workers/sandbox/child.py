@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from prescore import plain_text
+from service.kernel import process_limits
+from service.kernel.confinement import Confinement
 from workers import processes
-from workers.sandbox import limits
-from workers.sandbox.confinement import Confinement
 
 # (input files, files to write, parameters) -> what to tell the parent, as JSON
 Operation = Callable[[Sequence[Path], Sequence[Path], Mapping[str, Any]], Mapping[str, Any]]
@@ -67,7 +67,7 @@ def _confine(call: Mapping[str, Any]) -> Any:
     module, _, name = call["operation"].partition(":")
     operation = getattr(importlib.import_module(module), name)
     if "limits" not in confinement.without:
-        limits.limit_memory(confinement.limits.memory)
+        process_limits.limit_memory(confinement.limits.memory)
     return operation
 
 

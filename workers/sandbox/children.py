@@ -16,11 +16,11 @@ import prescore
 import service
 import workers
 from prescore import plain_text
+from service.kernel import confinement
+from service.kernel.confinement import KERNELS, Confinement
+from service.kernel.process_limits import ChildLimits
 from workers.processes import ChildGone, ChildProcess
-from workers.sandbox import confinement
 from workers.sandbox.child import MOST_TEXT, InputRefused
-from workers.sandbox.confinement import KERNELS, Confinement
-from workers.sandbox.limits import ChildLimits
 
 OUR_PACKAGES = [Path(each.__path__[0]).resolve() for each in (workers, service, prescore)]
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "

@@ -27,11 +27,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from service.contract.errors import InvalidSetting
 from service.contract.settings import Settings
 from service.engine import logs
-from workers.sandbox import confinement, converter_protocol
+from service.kernel import confinement
+from service.kernel.process_limits import ChildLimits
+from workers.sandbox import converter_protocol
 from workers.sandbox.child import InputRefused
 from workers.sandbox.children import ChildStopped, ConfinementUnavailable, LocalChild, OperationCall
 from workers.sandbox.converter_protocol import OPERATIONS, MessageError, OperationKind
-from workers.sandbox.limits import ChildLimits
 
 log = structlog.get_logger()
 

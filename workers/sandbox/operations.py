@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from service.kernel.process_limits import ChildLimits
 from workers.sandbox.child import InputRefused
 from workers.sandbox.children import (
     ChildStopped,
@@ -22,7 +23,6 @@ from workers.sandbox.children import (
     OperationCall,
 )
 from workers.sandbox.converter_client import ConverterAddress, ConverterChild
-from workers.sandbox.limits import ChildLimits
 
 __all__ = ["ChildStopped", "ConfinementUnavailable", "InputRefused", "run_operation"]
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workers.sandbox import converter_client, landlock, operations
+from service.kernel import landlock
+from service.kernel.process_limits import ChildLimits
+from workers.sandbox import converter_client, operations
 from workers.sandbox.children import OperationCall
-from workers.sandbox.limits import ChildLimits
 
 _OPERATION = f"{__name__}:try_escapes"
 LIMITS = ChildLimits(seconds=10.0)

@@ -45,8 +45,8 @@ def livez() -> Liveness:
 )
 def readyz(service: Service) -> Readiness:
     """200 when the API can take requests and keep them: the record can be read and written and is
-    not damaged, the disk has room, and a worker is there. It is 200 without Redis too, and
-    `findings` says so: requests are accepted, and their tasks begin when Redis is back.
+    not damaged, and the disk has room. It is 200 without Redis and without workers too, and
+    `findings` says so: requests are accepted, and their tasks begin when these are there.
     """
     try:
         service.records.check()
@@ -63,9 +63,8 @@ def readyz(service: Service) -> Readiness:
     except (redis.RedisError, OSError) as error:
         finding = f"Redis does not answer ({type(error).__name__}): accepted tasks wait for it"
         return Readiness(status="ok", workers={}, findings=[finding])
-    if not any(workers.values()):
-        raise errors.ServiceUnavailable("not ready: there is no worker")
-    return Readiness(status="ok", workers=workers, findings=[])
+    findings = [] if any(workers.values()) else ["there is no worker: accepted tasks wait for one"]
+    return Readiness(status="ok", workers=workers, findings=findings)
 
 
 def _reason(error: sa.exc.SQLAlchemyError | OSError) -> str:

@@ -5,7 +5,7 @@ import pytest
 
 from helpers import outside
 from helpers.fleet import bundle, checkpoint
-from workers.sandbox import confinement
+from service.kernel import confinement
 
 SEEDS = itertools.count(7000)
 # T36: the same rules on other parts. `slow`, because all of it runs on the embedded ones already.

@@ -12,7 +12,7 @@ from helpers.fleet import bundle_of, digest, upload
 from helpers.submissions import submit
 from helpers.tars import packed
 from helpers.torch_captioners import FEATURES, WORDS, made, map_of, saved, with_encoder
-from workers.sandbox import confinement
+from service.kernel import confinement
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("sandbox")]
 

@@ -1,4 +1,6 @@
-"""/readyz: 200 where the API takes requests, also without Redis; 503 where it cannot keep them."""
+"""/readyz: 200 where the API takes requests, also without Redis and workers; 503 where it cannot
+keep them.
+"""
 
 import sqlite3
 import subprocess
@@ -171,3 +173,50 @@ def test_it_leaves_nothing_in_the_record(ready, tmp_path):
         ]
     engine.dispose()
     assert sum(many) == 0
+
+
+RUNBOOK = Path(__file__).resolve().parents[3] / "deploy/runbook.md"
+
+
+def _read_runbook():
+    """Fault -> how /livez and /readyz answer."""
+    table = RUNBOOK.read_text("utf-8").partition("| fault |")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    return {fault: (live, ready) for fault, live, ready, _ in rows}
+
+
+def _make_fault(fault, folder, server):
+    """A record in `folder` and the URL of a Redis, in which something is wrong."""
+    engine = stored_records.open_empty_record(folder)
+    if fault == "Redis is away":
+        return engine, f"unix://{folder / 'absent'}"
+    if fault == "there is no worker":
+        return engine, server.url
+    engine.dispose()
+    match fault:
+        case "the record is away":
+            (path,) = folder.glob("*.sqlite")
+            path.unlink()
+            path.mkdir()
+        case "the record is damaged":
+            _damage(folder, "runs")
+        case "the disk is full":
+            with pytest.raises(OSError, match="No space left on device"):
+                _fill(folder)
+    return engine, server.url
+
+
+@pytest.mark.parametrize("fault", _read_runbook())
+def test_faults_are_answered_as_the_runbook_says(fault, small, server, tmp_path_factory):
+    idle = Server(tmp_path_factory.mktemp("without workers"))
+    idle.start()
+    chosen = idle if fault == "there is no worker" else server
+    engine, url = _make_fault(fault, small, chosen)
+    queue = RedisQueue(connect_redis(url))
+    parts = ServiceParts(Records(engine), FileBlobs(small), queue, AssetFolders(Path("/nowhere")))
+    found = [ask_application(parts, "GET", path) for path in ("/livez", "/readyz")]
+    engine.dispose()
+    idle.kill()
+    told = [str(each.status_code) for each in found]
+    told[1] += ", with a finding" if found[1].json().get("findings") else ""
+    assert tuple(told) == _read_runbook()[fault]

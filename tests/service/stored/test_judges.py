@@ -113,7 +113,7 @@ _SMALL = """
 import resource
 from service.contract import limits
 from service.stored import judge_process
-limits.JUDGING_BYTES = int(open("/proc/self/statm").read().split()[0]) * 4096 + 150_000_000
+limits.JUDGING_BYTES = int(open("/proc/self/statm").read().split()[0]) * 4096 + 90_000_000
 judge_process.main()
 """
 

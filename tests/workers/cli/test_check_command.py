@@ -15,9 +15,10 @@ from helpers import plugin_packages, tokenizer_files
 from helpers.builders import ENCODER
 from helpers.contract_files import tar, tar_entry
 from service.contract.limits import CAPTION
+from service.kernel import confinement
 from workers.cli.check import check
 from workers.inference import features
-from workers.sandbox import confinement, operations
+from workers.sandbox import operations
 
 TWO = [{"image_id": "1.jpg", "caption": "a dog"}, {"image_id": "2.jpg", "caption": "a cat"}]
 PEOPLE = "".join(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from helpers import malicious_pickles, unpickling
+from service.kernel.confinement import MECHANISMS
+from service.kernel.process_limits import ChildLimits
 from workers.sandbox import operations
-from workers.sandbox.confinement import MECHANISMS
-from workers.sandbox.limits import ChildLimits
 
 pytestmark = [
     pytest.mark.processes,

@@ -10,9 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from service.contract.errors import RequestRefused, SandboxUnavailable, UnusableCheckpoint
+from service.kernel import confinement
 from workers.conversion import foreign_files
 from workers.conversion.foreign_files import ConversionLimits
-from workers.sandbox import confinement, operations
+from workers.sandbox import operations
 
 pytestmark = [pytest.mark.processes]
 

@@ -8,9 +8,9 @@ import pytest
 from helpers.tars import packed
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable
+from service.kernel import confinement
 from workers.inference import pictures
 from workers.inference.pictures import PictureDecodingFailure, PictureFit, children
-from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
 from helpers.picture_files import noise, png, quarters, saved, turned  # noqa: E402  it needs Pillow, too

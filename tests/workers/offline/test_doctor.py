@@ -7,9 +7,10 @@ import torch
 
 from helpers import converters, plugin_packages
 from service.contract import settings
+from service.kernel import landlock
+from service.kernel.confinement import MECHANISMS
 from workers.offline import doctor
-from workers.sandbox import landlock, operations
-from workers.sandbox.confinement import MECHANISMS
+from workers.sandbox import operations
 
 
 def test_a_device_that_is_not_there_is_told_with_those_there_are():

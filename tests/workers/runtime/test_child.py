@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from helpers.warm_children import start_warm_child
+from service.kernel import confinement
 from workers.runtime import child
-from workers.sandbox import confinement
 
 pytestmark = pytest.mark.processes
 

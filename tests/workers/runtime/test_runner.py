@@ -1,6 +1,8 @@
 """A runner of tasks: spans of its attempts, and a record that cannot be written for a while."""
 
 import json
+import os
+import socket
 import threading
 import time
 
@@ -21,11 +23,13 @@ from service.engine.tracing import contexts
 from workers.processes import ChildGone
 from workers.runtime import runner as runners
 from workers.runtime.attempt_files import AttemptFiles
+from workers.runtime.memory_share import MemoryShare
 from workers.runtime.runner import TaskRunner
 from workers.runtime.warm_child import ChildAnswer
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SECRET = "a man who holds a sign"
+HERE = f"@{socket.gethostname()}:{os.getpid()}-"
 ERROR = {"error": {"code": "internal", "detail": SECRET}}
 
 
@@ -282,3 +286,27 @@ def test_a_result_that_is_no_file_is_no_result(records, prepare, tmp_path):
     assert runner.run_first("metrics")
     assert _read(records, task_rows.c.deaths) == 1
     assert "expected a plain file" in _read(records, task_rows.c.error)
+
+
+@pytest.mark.parametrize(("others", "status"), [(500, "ready"), (700, "done")])
+def test_of_a_machine_whose_memory_is_short_the_largest_task_is_tried_again(
+    records, prepare, tmp_path, others, status
+):
+    memory, another = (MemoryShare(900, 1000, tmp_path, f"{word}{HERE}") for word in "ab")
+    another.find_excess(others)
+    looks = iter(range(1000))
+
+    def receive(child, _):
+        time.sleep(runners.BEAT_SECONDS / 20)
+        if next(looks) < 30:
+            return None
+        child.result.write_text("found")
+        return ChildAnswer({"summary": {}})
+
+    child = FakeExecutor(receive, held=600)
+    runner, _ = prepare(child, memory=memory)
+    runner.run_first("metrics")
+    with records.reading() as connection:
+        row = connection.execute(sa.select(task_rows)).one()
+    assert (row.status, row.failures) == (status, int(status == "ready"))
+    runner.close()

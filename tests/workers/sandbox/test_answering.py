@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers import staying_child
-from workers.sandbox.limits import ChildLimits
+from service.kernel.process_limits import ChildLimits
 from workers.sandbox.operations import ChildStopped, InputRefused, StayingChild
 
 pytestmark = pytest.mark.processes

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from helpers.sandbox_surroundings import surroundings
-from workers.sandbox import landlock
-from workers.sandbox.confinement import MECHANISMS
+from service.kernel import landlock
+from service.kernel.confinement import MECHANISMS
 
 pytestmark = pytest.mark.processes
 

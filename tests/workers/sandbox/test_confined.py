@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from workers.sandbox.limits import ChildLimits
+from service.kernel.process_limits import ChildLimits
 from workers.sandbox.operations import ChildStopped, InputRefused
 
 pytestmark = pytest.mark.processes

@@ -15,11 +15,11 @@ from helpers import converters
 from helpers.sandbox_surroundings import surroundings
 from helpers.waits import until
 from service.contract.errors import ConverterUnavailable, InvalidSetting
+from service.kernel.process_limits import ChildLimits
 from workers.sandbox import converter_client, converter_protocol, converter_server, operations
 from workers.sandbox.children import OperationCall
 from workers.sandbox.converter_client import ConverterChild, ConverterSocket
 from workers.sandbox.converter_protocol import OPERATIONS
-from workers.sandbox.limits import ChildLimits
 from workers.sandbox.operations import ChildStopped, InputRefused, StayingChild
 
 pytestmark = pytest.mark.processes

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from service.contract.errors import PrescoreError
 from service.contract.formats import huggingface, packages
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES, ModelPackage
+from service.kernel import process_limits
 from workers.inference import tokenizer_child, tokenizer_forms
 from workers.inference.huggingface import library
 from workers.inference.pictures import decoder
@@ -29,6 +30,7 @@ NetworkArrays = dict[str, NDArray[Any]]
 
 _PICTURES, _PROCESSOR = huggingface.PREPROCESSING
 _MOST_TEXT = 300  # characters of a problem
+_RENDER_SECONDS = 5.0  # of the processor: templates that people write take milliseconds
 _ANSWER = "a"  # stands for a caption where the template is asked how one ends
 _OF_CODE = ("auto_map", "tokenizer_class", "processor_class", "backend", "is_local")
 _LIKE = {  # types for which the library's tables have no processor, and whose they take
@@ -112,7 +114,9 @@ class FolderProcessor:
         return ids[0] if ids else None
 
     def _render(self, messages: Sequence[Mapping[str, Any]], **how: Any) -> str:
-        return str(self._processor.apply_chat_template(list(messages), tokenize=False, **how))
+        late = InputRefused(f"the chat template takes longer than {_RENDER_SECONDS:g} s")
+        with process_limits.end_after(_RENDER_SECONDS, late):
+            return str(self._processor.apply_chat_template(list(messages), tokenize=False, **how))
 
     def prepare(self, image: "Image") -> NetworkArrays:
         """The network's inputs for a picture, each with a first dimension of its own."""

@@ -1,8 +1,6 @@
 """Pictures with a prompt, as a network reads them: inputs that a child in the sandbox prepares."""
 
 import io
-import resource
-import signal
 import tarfile
 import tempfile
 import time
@@ -24,13 +22,14 @@ from service.contract.formats import packages
 from service.contract.formats.bundles.files import PicturePlace, find_pictures
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES
 from service.contract.settings import Sandbox
+from service.kernel import process_limits
+from service.kernel.confinement import list_skipped_mechanisms
+from service.kernel.process_limits import ChildLimits
 from workers.inference import pictures
 from workers.inference.inputs import NetworkInputs
 from workers.inference.tokenizer_child import TokenizerChild
 from workers.sandbox import exchange, operations
-from workers.sandbox.confinement import list_skipped_mechanisms
 from workers.sandbox.exchange import AnsweringChild
-from workers.sandbox.limits import ChildLimits
 from workers.sandbox.operations import StayingChild
 
 Prepare = Callable[[bytes], NetworkInputs]
@@ -121,7 +120,9 @@ def _join_texts(package: Path) -> Iterator[Path]:
 
 
 class _ThisProcess:
-    """The same without a child, whose answers take as long at the most."""
+    """The same without a child, for a trial: all its answers together take as long as one of a
+    child's.
+    """
 
     is_open = True
 
@@ -129,33 +130,26 @@ class _ThisProcess:
         from workers.inference.huggingface.folder_processor import serve_processor
 
         self.memory = memoryview(bytearray(exchange.SHARED_BYTES))
-        with _end_after(_SECONDS):
+        self._left = _SECONDS
+        with self._end_in_time():
             self.told, self._handler = serve_processor([package], parameters, self.memory)
 
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        with _end_after(_SECONDS):
+        with self._end_in_time():
             return self._handler(request)
+
+    @contextmanager
+    def _end_in_time(self) -> Iterator[None]:
+        began = time.process_time()
+        late = operations.InputRefused(f"its trial took longer than {_SECONDS:g} s")
+        try:
+            with process_limits.end_after(self._left, late):
+                yield
+        finally:
+            self._left = max(0.0, self._left - (time.process_time() - began))
 
     def close(self) -> None:
         """Nothing to close."""
-
-
-@contextmanager
-def _end_after(seconds: float) -> Iterator[None]:
-    """Raise InputRefused in what takes more seconds of the processor."""
-
-    def refuse(*_: object) -> None:
-        raise operations.InputRefused(f"it took longer than {seconds:g} s")
-
-    before = signal.signal(signal.SIGXCPU, refuse)
-    most, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    until = int(time.process_time() + seconds) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (until, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
-        signal.signal(signal.SIGXCPU, before)
 
 
 def _judge_tensors(told: object, size: int) -> list[tuple[str, str, list[int]]]:

@@ -14,6 +14,7 @@ from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.contract.formats.onnx_bundles import OnnxBundle, OnnxPreprocessing
 from service.contract.formats.packages import ModelPackage
 from service.contract.settings import Sandbox
+from service.kernel.confinement import list_skipped_mechanisms
 from workers.inference import features, pieces, tokenizer_child
 from workers.inference.checkpoint_checks import check_memory_limit
 from workers.inference.features import Inputs
@@ -21,7 +22,6 @@ from workers.inference.onnx.graphs import SECONDS, HeldRows, OnnxGraphs
 from workers.inference.packing import Packed
 from workers.inference.preprocessing import PicturePreparation
 from workers.inference.vocabulary import CaptionerTokens, WordTokens
-from workers.sandbox.confinement import list_skipped_mechanisms
 
 _MEMORY = 4_000_000_000  # bytes that the child may take where nobody says
 _PROGRAM = 400_000_000  # onnxruntime, and what one call computes

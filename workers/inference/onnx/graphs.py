@@ -17,8 +17,8 @@ from torch import Tensor
 
 from service.contract.errors import SandboxUnavailable, UnusableCheckpoint
 from service.contract.formats.onnx_bundles import OnnxBundle
+from service.kernel.process_limits import ChildLimits
 from workers.sandbox import operations
-from workers.sandbox.limits import ChildLimits
 from workers.sandbox.operations import StayingChild
 
 SHARED_BYTES = 1 << 24  # what is larger goes in parts

@@ -12,9 +12,9 @@ from prescore import plain_text
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable
 from service.contract.formats.bundles.files import PicturePlace
+from service.kernel.confinement import list_skipped_mechanisms
+from service.kernel.process_limits import ChildLimits
 from workers.sandbox import operations
-from workers.sandbox.confinement import list_skipped_mechanisms
-from workers.sandbox.limits import ChildLimits
 
 _BATCH = 128  # pictures of a child: it takes half a second to start
 _SECONDS = 20.0  # after which a child leaves the rest to the next one

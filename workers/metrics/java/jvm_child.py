@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from service.kernel import confinement
+from service.kernel.confinement import Confinement
+from service.kernel.process_limits import ChildLimits
 from workers import processes
-from workers.sandbox import confinement
-from workers.sandbox.confinement import Confinement
-from workers.sandbox.limits import ChildLimits
 
 Operation = Callable[[Sequence[Any]], list[Any]]  # items -> as many answers
 

@@ -77,5 +77,5 @@ class Readiness(Liveness):
         description="Number of workers by role; empty while Redis does not answer."
     )
     findings: TupleOf[str] = Field(
-        description="Faults that keep no request from being accepted, such as Redis being away."
+        description="Faults with which requests are accepted: no Redis, no worker."
     )

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import resource
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -184,7 +185,7 @@ HOSTILE = [
     (
         "chat_template.jinja",
         "{% for a in range(99999) %}{% for b in range(99999) %}",
-        "",
+        "the chat template takes longer than 5 s",
     ),
     ("chat_template.jinja", "{{ ''.__class__.__mro__[1].__subclasses__() }}", "SecurityError"),
     ("chat_template.jinja", "{% include '/etc/passwd' %}", "cannot be built"),
@@ -226,6 +227,24 @@ EXPANDING = {
     "encode": ("normalizer", {"type": "Replace", "pattern": {"String": "z"}, "content": LONG}),
     "decode": ("decoder", {"type": "Replace", "pattern": {"Regex": "."}, "content": LONG}),
 }
+
+
+def test_all_that_a_processor_is_asked_in_a_trial_takes_one_limit(monkeypatch):
+    monkeypatch.setattr(prompted_pictures, "_SECONDS", 1.0)
+    trial = prompted_pictures._ThisProcess.__new__(prompted_pictures._ThisProcess)
+    trial._left, trial._handler = 1.0, _compute
+    trial.ask({"seconds": 0.3})
+    with pytest.raises(operations.InputRefused, match="its trial took longer than 1 s"):
+        trial.ask({"seconds": 0.9})
+    with pytest.raises(operations.InputRefused, match="its trial took longer than 1 s"):
+        trial.ask({"seconds": 0.3})
+
+
+def _compute(request):
+    until = time.process_time() + request["seconds"]
+    while time.process_time() < until:
+        pass
+    return {}
 
 
 @pytest.mark.parametrize("do", EXPANDING)

@@ -12,10 +12,10 @@ import pytest
 
 from helpers import interruptions
 from service.contract.errors import JavaFailed, MetricFailed, RunCanceled
+from service.kernel import confinement
 from workers import processes
 from workers.metrics.java import jvm_child
 from workers.metrics.java.jvm import Jvm
-from workers.sandbox import confinement
 
 pytestmark = pytest.mark.processes
 LACKING = confinement.explain_missing_sandbox()
@@ -289,7 +289,7 @@ def test_a_busy_java_dies_with_its_parent():
 import os, signal, time
 from workers.metrics.java import jvm_child
 from workers.metrics.java.jvm import Jvm
-from workers.sandbox import confinement
+from service.kernel import confinement
 
 java = Jvm()
 java.call("ptb", ["a"])

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.sandbox import system_calls
+from service.kernel import system_calls
 
 NEEDED = 4  # the version that knows TCP: Linux 6.7
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every machine

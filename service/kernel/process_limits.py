@@ -3,13 +3,18 @@
 import ctypes
 import os
 import resource
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.sandbox import system_calls
+from service.kernel import system_calls
 
 _CAPABILITIES_VERSION = 0x20080522
 _OF_FILES = 0b1111  # CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
+_SOON = 0.001  # seconds: 0 would be never
 _STATM = Path("/proc/self/statm")
 
 
@@ -57,6 +62,28 @@ def drop_privileges(*, but_files: bool = False) -> None:
     system_calls.call_kernel(
         system_calls.find_call_number("capset"), ctypes.byref(head), ctypes.byref(left)
     )
+
+
+@contextmanager
+def end_after(seconds: float, late: Exception) -> Iterator[None]:
+    """Raise an error in what takes more seconds of the processor, and again each second after that.
+    For the main thread; one may be within another.
+    """
+
+    def raise_late(*_: object) -> None:
+        raise late
+
+    before = signal.signal(signal.SIGPROF, raise_late)
+    began = time.process_time()
+    outer, _ = signal.setitimer(signal.ITIMER_PROF, max(seconds, _SOON), 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+        if outer:
+            outer -= time.process_time() - began
+            signal.setitimer(signal.ITIMER_PROF, max(outer, _SOON), 1.0)
 
 
 def _set(name: int, most: int, more: int = 0) -> None:

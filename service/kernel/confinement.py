@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workers.sandbox import landlock, limits, seccomp_filter, system_calls
-from workers.sandbox.landlock import READ, WORK, WRITE, LandlockRule
-from workers.sandbox.limits import ChildLimits
+from service.kernel import landlock, process_limits, seccomp_filter, system_calls
+from service.kernel.landlock import READ, WORK, WRITE, LandlockRule
+from service.kernel.process_limits import ChildLimits
 
 # Where programs' libraries are, and what they ask of the machine. No file of it is anybody's.
 _SYSTEM = (
@@ -68,9 +68,9 @@ class Confinement:
             with contextlib.suppress(FileNotFoundError):
                 os.open(each, os.O_PATH)
         if "limits" in used:
-            limits.apply_limits(self.limits)
+            process_limits.apply_limits(self.limits)
         if "privileges" in used:
-            limits.drop_privileges()
+            process_limits.drop_privileges()
         if "seccomp" in used or "landlock" in used:
             seccomp_filter.forbid_new_privileges()
         if "landlock" in used:
@@ -119,7 +119,7 @@ def isolate_process() -> None:
     trace other processes, and to read their memory and environment; from Landlock 6 on their
     abstract sockets and signals to them, too. It must be young, as for `apply`. Raises OSError.
     """
-    limits.drop_privileges(but_files=True)
+    process_limits.drop_privileges(but_files=True)
     seccomp_filter.forbid_new_privileges()
     landlock.restrict_files(None)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.sandbox import confinement, landlock, seccomp_filter, system_calls
+from service.kernel import confinement, landlock, seccomp_filter, system_calls
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workers.sandbox import system_calls
+from service.kernel import system_calls
 
 _ALL_BITS = 0xFFFFFFFF
 _THREAD = 0x10000  # CLONE_THREAD

@@ -1,0 +1,1 @@
+"""Linux's kernel: the mechanisms by which a process and all that it starts are confined."""
