@@ -171,9 +171,9 @@ while True:
 
 
 @contextlib.contextmanager
-def _pressed(fleet, first, piece=b""):
+def _pressed(fleet, first, piece=b"", many=limits.CONNECTIONS + 10):
     """1,010 connections of one address that send this and, every .2 s, a piece."""
-    asked = str(httpx.URL(fleet.url).port), str(limits.CONNECTIONS + 10)
+    asked = str(httpx.URL(fleet.url).port), str(many)
     command = [sys.executable, "-c", PRESSING, *asked, first.decode(), piece.decode()]
     pressing = subprocess.Popen(command)
     try:
@@ -211,22 +211,25 @@ def test_slow_requests_for_keys_shut_nobody_out(fleet):
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["streams", "long polls", "both"])
 def test_who_listens_with_a_key_that_reads_shuts_nobody_out(empty_fleet, what):
-    empty_fleet.add_dataset()
-    (_, red), (_, blue) = (
+    (_, owner), (_, red), (_, blue) = (
         keys.create_key(empty_fleet.records, team, scope)
-        for team, scope in (("red", Scope.READ), ("blue", Scope.SUBMIT))
+        for team, scope in (("red", Scope.ADMIN), ("red", Scope.READ), ("blue", Scope.READ))
     )
-    empty_fleet.key = blue
+    empty_fleet.key = owner
+    empty_fleet.add_dataset()
+    for role in ("inference", "metrics"):
+        empty_fleet.find("worker", role).suspend()  # so that the evaluation does not end
     with empty_fleet.client() as client:
-        for role in ("inference", "metrics"):
-            empty_fleet.find("worker", role).suspend()  # so that the evaluation does not end
         asked = {"checkpoint": upload(client, checkpoint()), "dataset": "tiny/test"}
-        identity = client.post("/v1/evaluations", json=asked).json()["id"]
+        answer = client.post("/v1/evaluations", json=asked)
+        assert answer.status_code == 202, answer.text
+        identity = answer.json()["id"]
     polls = f"GET /v1/evaluations/{identity} HTTP/1.1\r\nPrefer: wait=60\r\n"
     streams = "GET /v1/events HTTP/1.1\r\n"
     rest = f"Host: 127.0.0.1\r\nAuthorization: Bearer {red}\r\n\r\n"
     chosen = {"streams": [streams], "long polls": [polls], "both": [streams, polls]}[what]
     with contextlib.ExitStack() as stack:
         for each in chosen:
-            stack.enter_context(_pressed(empty_fleet, f"{each}{rest}".encode()))
+            many = (limits.CONNECTIONS + 10) // len(chosen)
+            stack.enter_context(_pressed(empty_fleet, f"{each}{rest}".encode(), many=many))
         _check_served(empty_fleet, {"Authorization": f"Bearer {blue}"})

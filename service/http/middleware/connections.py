@@ -34,9 +34,6 @@ _AROUND_A_FIELD = 4  # a colon, a blank, the line's end
 _OWN_FILES = 64  # database, Redis, objects, what libraries open
 _SLOW = SlowRequest(f"expected a request to arrive with {limits.SLOWEST} bytes a second at least")
 _HEALTH_PLACES = 16  # connections beyond all others, for requests for health alone
-_LATE = SlowRequest(
-    f"expected the body of a request without a key within {limits.OPEN_SECONDS:.0f} seconds"
-)
 _NEW_SECONDS = 1.0  # that a connection has for its first request where others need its place
 _LONG = LongHeader(f"expected a header of at most {limits.HEADER_BYTES} bytes")
 _MANY = Overloaded("the service has as many connections as it may have; try again later")
@@ -123,7 +120,7 @@ class BoundedConnection(HttpToolsProtocol):
             # Half as long where there are most connections: so not all of them end at once, either.
             share = min(1.0, len(self.connections) / find_connection_limit())
             seconds = limits.OPEN_SECONDS * (1 - share / 2)
-            self.loop.call_later(seconds, self._end_open_body, self.waits_since)
+            self.loop.call_later(seconds, self._end_open_body, self.waits_since, seconds)
 
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
@@ -191,9 +188,10 @@ class BoundedConnection(HttpToolsProtocol):
     def _asks_for_health(self) -> bool:
         return self.url.partition(b"?")[0].decode("ascii", "replace") in MONITOR_PATHS
 
-    def _end_open_body(self, since: float) -> None:
+    def _end_open_body(self, since: float, seconds: float) -> None:
         if self._in_body and self.waits_since == since:
-            self.refuse(_LATE)
+            expected = f"the body of a request without a key within {seconds:.1f} seconds"
+            self.refuse(SlowRequest(f"expected {expected}"))
 
     def _look_later(self) -> None:
         self._looking = self.loop.call_later(self.patience, self._look)
