@@ -15,6 +15,7 @@ from service.engine import graph, loose_tasks, tenancy, turns
 from service.engine.records import Records, in_batches
 from service.engine.tables import needs, task_rows
 from service.engine.tracing import contexts
+from service.engine.turns import Turn
 
 
 def add_tasks(
@@ -70,7 +71,7 @@ def _add(
     task: Task,
     waiting: int,
     deadline: float,
-    turn: float,
+    turn: Turn,
     caller: str,
 ) -> None:
     key, now = task.key, time.time()
@@ -83,9 +84,11 @@ def _add(
         "summary": None,
         "summary_id": None,
         "deadline": deadline,
-        "turn": turn,
+        "turn": turn.at,
+        "charged": turn.charged,
         "short": task.price <= SHORT_SECONDS,
         "caller": caller,
+        "party": turns.find_party(caller),
         "price": task.price,
         "traceparent": contexts.get_traceparent(),
         **graph.FRESH,
@@ -107,7 +110,7 @@ def _add(
         of = task_rows.c.status, task_rows.c.deadline, task_rows.c.turn
         row = connection.execute(sa.select(*of).where(task_rows.c.key == key)).one()
         if row.status not in tasks.RESTARTED:
-            shared = {"deadline": max(deadline, row.deadline), "turn": min(turn, row.turn)}
+            shared = {"deadline": max(deadline, row.deadline), "turn": min(turn.at, row.turn)}
             graph.change_task(connection, key, **shared)
             return
         graph.change_task(connection, key, **fresh)

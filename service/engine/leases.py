@@ -55,7 +55,7 @@ def lease_first_task(
     `short`: of the short tasks alone, which passes those before it and does not move the clock.
     """
     with records.transaction() as connection:
-        while (key := turns.find_first_task(connection, queue, short=short)) is not None:
+        while (key := turns.choose_first_task(connection, queue, short=short)) is not None:
             lease = begin_attempt(records, connection, key, worker, passes=short)
             if lease is not None:
                 return lease

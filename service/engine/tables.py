@@ -103,7 +103,8 @@ thumbnail_rows = sa.Table(
 # performed beside another one. `ready_at`: since when it has been ready, or when it last was.
 # `traceparent`: the span of the request that asked for it, if requests are traced (`tracing`).
 # `caller` asked for it first: its seconds count to the caller's turns, and to the quota of the team
-# `payer`. `price`: how many its turn has counted already.
+# `payer`. `price`: how many its turn has counted already. `party` is charged for what tasks take
+# beyond their prices; `charged`: as much of that as the turn has counted (`turns.py`).
 task_rows = sa.Table(
     "tasks",
     metadata,
@@ -141,6 +142,9 @@ task_rows = sa.Table(
     sa.Column("payer", sa.String(64)),
     sa.Column("caller", sa.String(100)),
     sa.Column("price", sa.Float, nullable=False, server_default="0"),
+    sa.Column("party", sa.String(100)),
+    sa.Column("charged", sa.Float, nullable=False, server_default="0"),
+    sa.Index("ix_tasks_party", "queue", "party", "status", "turn"),
     sa.Index("ix_tasks_turn", "queue", "status", "turn", "created_at", "short"),
     sa.Index(None, "status", "lease_until"),
     sa.Index(None, "status", "rung_at"),
@@ -171,6 +175,7 @@ turns = sa.Table(
     sa.Column("queue", sa.String(40), primary_key=True),
     sa.Column("caller", sa.String(100), primary_key=True),
     sa.Column("at", sa.Float, nullable=False),
+    sa.Column("charged", sa.Float, nullable=False, server_default="0"),
 )
 
 # Long summaries: those of hundreds of scores, packed. A row never changes; tasks, runs that have

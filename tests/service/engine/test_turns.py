@@ -127,9 +127,14 @@ def test_queues_have_turns_of_their_own(records):
 def test_callers_whose_turns_are_over_are_forgotten(on_either):
     for number in range(20):
         _add(on_either, f"caller {number}", _task(f"a{number}"))
-    assert len(_all(on_either)) == 20
+    _add(on_either, "red/1", _task("r"))
+    for _ in range(21):
+        _took(on_either, 1.0)
+    _add(on_either, "last", _task("last", 9.0))
+    assert _leased(on_either) == "last"
     with on_either.reading() as connection:
-        assert connection.execute(sa.select(kept.c.caller)).scalars().all() == [""]
+        found = connection.execute(sa.select(kept.c.caller)).scalars().all()
+    assert sorted(found) == ["", "last"]  # it has not ended
 
 
 def _took(records, seconds, end=None):
@@ -152,6 +157,29 @@ def test_who_takes_more_than_the_price_waits_as_if_it_had_been_the_price(on_eith
     assert _took(on_either, 100.0) == "red/10"
     _add(on_either, "blue/1", *(_task(f"b{number}", 20.0) for number in range(3)))
     assert _all(on_either)[:3] == ["b0", "b1", "b2"]
+
+
+def test_those_behind_the_next_ones_are_charged_before_they_are_leased(on_either, monkeypatch):
+    """However many wait, few are moved at once."""
+    monkeypatch.setattr(turns, "_NEXT", 2)
+    _add_many(on_either, "red/1", 6)
+    assert _took(on_either, 100.0) == "red/10"
+    moved = sa.select(sa.func.count()).where(task_rows.c.turn > 100)
+    with on_either.reading() as connection:
+        assert connection.execute(moved).scalar_one() == 2
+    _add(on_either, "blue/1", *(_task(f"b{number}", 20.0) for number in range(3)))
+    assert _all(on_either)[:3] == ["b0", "b1", "b2"]
+
+
+def test_a_short_task_is_charged_before_it_is_leased(on_either, monkeypatch):
+    monkeypatch.setattr(turns, "_NEXT", 1)
+    _add(on_either, "red/1", *(_task(f"long{number}", 9.0) for number in range(3)))
+    _add(on_either, "red/1", _task("short", 0.5))
+    with on_either.transaction() as connection:
+        turns.shift_turns(connection, "metrics", "red/1", 100.0)
+    _add(on_either, "blue/1", _task("blue", 1.0))
+    leased = [leases.lease_first_task(on_either, "metrics", "w", short=True) for _ in range(2)]
+    assert [lease.inputs["captions"] for lease in leased] == ["blue", "short"]
 
 
 def test_a_caller_that_the_clock_has_passed_is_charged_too(on_either):
@@ -210,5 +238,6 @@ def test_whose_turn_it_is_is_found_by_index(records):
     """Of SQLite: PostgreSQL's choice depends on how many rows there are."""
     with statements.watched(records.engine) as found, records.reading() as connection:
         turns.find_first_task(connection, "metrics")
-    (plan,) = found[-1].plan
+    plan = " ".join(found[-1].plan)
     assert "ix_tasks_turn (queue=? AND status=?)" in plan
+    assert "SCAN" not in plan

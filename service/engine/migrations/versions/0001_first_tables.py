@@ -355,6 +355,8 @@ def upgrade() -> None:  # noqa: PLR0915  a statement for each table and index
         sa.Column("payer", sa.String(length=64)),
         sa.Column("caller", sa.String(length=100)),
         sa.Column("price", sa.Float(), server_default="0", nullable=False),
+        sa.Column("party", sa.String(length=100), nullable=True),
+        sa.Column("charged", sa.Float(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("key", name="pk_tasks"),
     )
     op.create_index("ix_tasks_created_at", "tasks", ["created_at"])
@@ -375,6 +377,7 @@ def upgrade() -> None:  # noqa: PLR0915  a statement for each table and index
     op.create_index("ix_tasks_result", "tasks", ["result"])
     op.create_index("ix_tasks_status_lease_until", "tasks", ["status", "lease_until"])
     op.create_index("ix_tasks_status_rung_at", "tasks", ["status", "rung_at"])
+    op.create_index("ix_tasks_party", "tasks", ["queue", "party", "status", "turn"])
     op.create_index("ix_tasks_turn", "tasks", ["queue", "status", "turn", "created_at", "short"])
     op.create_table(
         "thumbnails",
@@ -389,6 +392,7 @@ def upgrade() -> None:  # noqa: PLR0915  a statement for each table and index
         sa.Column("queue", sa.String(length=40), nullable=False),
         sa.Column("caller", sa.String(length=100), nullable=False),
         sa.Column("at", sa.Float(), nullable=False),
+        sa.Column("charged", sa.Float(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("queue", "caller", name="pk_turns"),
     )
     op.create_table(
