@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from select import poll
+from select import POLLIN, poll
 from typing import Any, NoReturn
 
 import prescore
@@ -42,6 +42,7 @@ from service.stored import caption_files, judges, splits
 Question = Mapping[str, Any]
 _OUTPUTS = {"dataset": "images", "images": "images", "content": "captions"}
 _PACKAGES = tuple(Path(each.__path__[0]) for each in (service, prescore))
+_CHUNK, _LONGEST_ANSWER = 1 << 16, 1 << 26  # bytes
 _POLITE = 5  # of `nice`: whoever asks for a status comes first
 
 
@@ -197,40 +198,54 @@ def main() -> None:
     os.nice(_POLITE)
     is_confined = confinement.explain_missing_sandbox() is None
     while line := sys.stdin.readline():
-        if not _answer_in_child(json.loads(line), is_confined=is_confined):
+        answer = _answer_in_child(json.loads(line), is_confined=is_confined)
+        if answer is None:
             return  # its parent asks another one
+        sys.stdout.buffer.write(answer + b"\n")
+        sys.stdout.flush()
 
 
-def _answer_in_child(asked: Question, *, is_confined: bool) -> bool:
-    """Tell whether a child has written an answer; it has not where it died, or has to end."""
-    ended, held = os.pipe()
+def _answer_in_child(asked: Question, *, is_confined: bool) -> bytes | None:
+    """The one line that a child has written; None where it died, wrote too much, or has to end. Its
+    file may have taken it over: so it is ended, and has no pipe to the parent of this process.
+    """
+    reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
+        os.dup2(writes, sys.stdout.fileno())
+        for each in (reads, writes, sys.stdin.fileno()):
+            os.close(each)
         _answer_and_exit(asked, is_confined=is_confined)
-    os.close(held)
+    os.close(writes)
     waiting = poll()
-    waiting.register(ended, 0)  # the kernel tells of an end that is closed, whatever is asked
-    waiting.register(sys.stdin.fileno(), 0)
-    is_left = sys.stdin.fileno() in dict(waiting.poll())
-    os.close(ended)
-    if is_left:
+    waiting.register(reads, POLLIN)
+    waiting.register(sys.stdin.fileno(), 0)  # the kernel tells of its end, whatever is asked
+    answer = bytearray()
+    try:
+        while b"\n" not in answer:
+            if sys.stdin.fileno() in dict(waiting.poll()):
+                return None
+            data = os.read(reads, _CHUNK)
+            answer += data
+            if not data or len(answer) > _LONGEST_ANSWER:
+                return None
+    finally:
+        os.close(reads)
         os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return status == 0
+        os.waitpid(child, 0)
+    return bytes(answer.partition(b"\n")[0])
 
 
 def _answer_and_exit(asked: Question, *, is_confined: bool) -> NoReturn:
-    status = 1
     try:
         presence.end_with_parent()
         if is_confined:
             _confine(asked)
         sys.stdout.write(json.dumps(answer_question(asked)) + "\n")
         sys.stdout.flush()
-        status = 0
     except BaseException:  # noqa: BLE001  nothing of the parent's may run here
         traceback.print_exc()
-    os._exit(status)
+    os._exit(0)
 
 
 def _confine(asked: Question) -> None:

@@ -213,7 +213,10 @@ class _JudgeProcess:
                 if not data:
                     raise JudgeGone
                 line += data
-        return dict(json.loads(line))
+        try:
+            return dict(json.loads(line))
+        except (ValueError, TypeError, RecursionError):  # a file has taken it over
+            raise JudgeGone from None
 
     def end(self) -> None:
         self._process.kill()

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import redis
 import sqlalchemy as sa
@@ -31,6 +30,7 @@ import structlog
 from helpers import outside
 from helpers.redis_server import Server
 
+ROOT = Path(__file__).resolve().parents[2]
 QUEUE = "metrics"
 BEATS_SECONDS = 5.0
 SLOW_SECONDS = 0.08  # of each statement of a worker whose link is slow
@@ -281,10 +281,7 @@ def main() -> None:
         print(json.dumps(WORKS[what](Places(database, url, Path(folder)), number, delay)))
         return
     with open_places() as places:
-        print(
-            "| workers | tasks/s | CPU, ms | statements | transactions | Redis commands | p99 of statements, ms |"
-        )
-        print("|---|---|---|---|---|---|---|")
+        print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
         for workers in map(int, chosen.workers.split(",")):
             add_tasks(places, chosen.tasks)
             print(measure(places, "ours", workers, chosen.tasks), flush=True)

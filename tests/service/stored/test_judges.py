@@ -127,3 +127,38 @@ def test_a_judge_has_no_secrets_and_ends_with_its_parent(some, path, monkeypatch
     (judge,) = some._idle[True]
     judge._process.stdin.close()
     judge._process.wait(10)
+
+
+_HOSTILE = """
+import os, sys
+from service.stored import judge_process
+def take_over(asked):
+    false = b'{"facts": {"false": true}}\\n'
+    os.write(1, {line} * 2)
+    try:
+        found = os.read(0, 1000)
+    except OSError:
+        found = b""
+    os.write(1, found + false)
+    while True:
+        pass
+judge_process.QUESTIONS["beginning"] = take_over
+judge_process.main()
+"""
+
+
+@pytest.mark.parametrize(
+    "line", ["false", "b'x' * (1 << 26)", "b'no json' + b'\\n'", "b'7' + b'\\n'"]
+)
+def test_a_judge_that_is_taken_over_answers_its_own_question_alone(line, path, monkeypatch):
+    program = _HOSTILE.replace("{line}", line)
+    monkeypatch.setattr(judges, "_COMMAND", [*judges._COMMAND[:1], "-c", program])
+    with closing(Judges(count=1)) as some:
+        answer = some.ask("beginning", lambda: False, path=str(path))
+        if line == "false":
+            assert answer.result(60) == {"false": True}
+        else:
+            with pytest.raises(ServiceUnavailable):
+                answer.result(60)
+        for _ in range(2):
+            assert _ask(some, path).result(60)["architecture"]
