@@ -109,17 +109,23 @@ def _digest(connection: Connection, reference: str) -> str:
     return str(connection.execute(query).scalar_one())
 
 
-def extend_lease(records: Records, lease: Lease, done: int, total: int) -> bool:
-    """Extend the lease and store progress; False if the attempt is no longer current."""
-    with records.transaction() as connection:
+def extend_lease(records: Records, lease: Lease) -> bool:
+    """Extend the lease; False if the attempt is no longer current."""
+    with records.changing_own_row() as connection:
         until = time.time() + LEASE_SECONDS
-        alive = _current(connection, lease.key, lease.id, lease_until=until)
-        if alive and total:
-            is_other = sa.or_(task_rows.c.done != done, task_rows.c.total != total)
-            progress = task_rows.update().where(task_rows.c.key == lease.key, is_other)
-            if connection.execute(progress.values(done=done, total=total)).rowcount:
-                history.update_runs(connection, [lease.key])
-        return alive
+        return _current(connection, lease.key, lease.id, lease_until=until)
+
+
+def store_progress(records: Records, lease: Lease, done: int, total: int) -> None:
+    """Store how far the attempt is, and tell its runs, if that has changed."""
+    with records.changing_own_row() as connection:
+        is_other = sa.or_(task_rows.c.done != done, task_rows.c.total != total)
+        current = task_rows.c.key == lease.key, task_rows.c.lease == lease.id
+        progress = task_rows.update().where(*current, task_rows.c.status == "running", is_other)
+        is_new = connection.execute(progress.values(done=done, total=total)).rowcount == 1
+    if is_new:
+        with records.transaction() as connection:
+            history.update_runs(connection, [lease.key])
 
 
 def finish_attempt(records: Records, lease: Lease, result: str, summary: Mapping[str, Any]) -> bool:

@@ -80,6 +80,14 @@ class Records:
             yield connection
 
     @contextmanager
+    def changing_own_row(self) -> Iterator[Connection]:
+        """A transaction that changes a row which is the caller's, by a lease that it names. On
+        PostgreSQL it waits for no other writer but one that changes the same row.
+        """
+        with self._writer.begin() as connection:
+            yield connection
+
+    @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction for reading, which sees one state and never waits for a writer."""
         with self._reader.begin() as connection:

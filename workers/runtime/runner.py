@@ -178,14 +178,18 @@ class TaskRunner:
                 self._workplace.store_again(digest, result)
             log.info("end", kind=lease.kind, key=lease.key, attempt=lease.attempt, recorded=kept)
 
-    def still_ours(self, lease: Lease, progress: ChildProgress) -> bool:
+    def extend_lease(self, lease: Lease) -> bool:
         """Extend the lease; False if the task was canceled, or another worker has it."""
-        ours = leases.extend_lease(self._records, lease, progress.done, progress.total)
+        return leases.extend_lease(self._records, lease)
+
+    def report(self, lease: Lease, progress: ChildProgress) -> None:
+        """Tell runs of the progress, and look what else can be done meanwhile."""
+        if progress.total:
+            leases.store_progress(self._records, lease, progress.done, progress.total)
         history.update_noted_runs(self._records, most=1)
         is_short = lease.short and time.monotonic() - self._begun <= SHORT_SECONDS
         if self._meanwhile is not None and not is_short:
             self._meanwhile()
-        return ours
 
     def is_over(self, lease: Lease, child: TaskExecutor) -> bool:
         """End the attempt at its limits, or if the worker must stop; returns whether it ended."""
@@ -349,11 +353,16 @@ class _LeaseWatch:
 
     def _is_ours(self) -> bool:
         try:
-            ours = self._runner.still_ours(self._lease, self._progress)
+            ours = self._runner.extend_lease(self._lease)
         except DBAPIError as error:
             self._raise_if_over(error)
             return True
         self._extend()
+        if ours:
+            # Other writers may hold this up for as long as a transaction waits, which is less than
+            # a lease: it is told again with the next beat.
+            with contextlib.suppress(DBAPIError):
+                self._runner.report(self._lease, self._progress)
         return ours
 
     def _look(self) -> None:

@@ -119,7 +119,7 @@ def test_a_late_attempt_is_refused_and_the_current_one_counts(on_either, monkeyp
     assert task_expiry.expire_leases(on_either) == 1
     current = _take(on_either, COLUMNS)
     assert current.attempt == late.attempt + 1
-    assert not leases.extend_lease(on_either, late, 1, 2)
+    assert not leases.extend_lease(on_either, late)
     assert not leases.finish_attempt(on_either, late, "sha256:late", {})
     assert leases.finish_attempt(on_either, current, "sha256:right", {})
     assert _column(on_either, "result", key=COLUMNS.key) == ["sha256:right"]
@@ -154,7 +154,7 @@ def test_workers_that_fall_silent_are_no_failures_of_the_task_but_not_for_ever(
 
 def _lose(records, done, total=100):
     lease = _take(records, COLUMNS)
-    leases.extend_lease(records, lease, done, total)
+    leases.store_progress(records, lease, done, total)
     leases.lose_attempt(records, lease, ERROR, killed=True)
 
 
@@ -196,10 +196,22 @@ def test_a_lease_that_is_extended_in_time_is_not_taken_away(on_either, monkeypat
         def reading(self):
             with super().reading() as connection:
                 yield connection
-            leases.extend_lease(on_either, lease, 1, 2)
+            leases.extend_lease(on_either, lease)
 
     task_expiry.expire_leases(ThenItBeats(on_either.engine))
     assert leases.finish_attempt(on_either, lease, "sha256:r", {})
+
+
+@pytest.mark.parametrize("engine", ["postgresql"], indirect=True)
+def test_a_lease_is_extended_while_another_one_writes(on_either):
+    """However long, as long as it is another row: a beat waits for nobody."""
+    _plan(on_either, PREGEN)
+    lease = _take(on_either, COLUMNS)
+    before = _column(on_either, "lease_until", key=COLUMNS.key)
+    with on_either.transaction() as connection:
+        connection.execute(task_rows.update().where(task_rows.c.key == PREGEN.key).values(done=1))
+        assert leases.extend_lease(on_either, lease)
+    assert _column(on_either, "lease_until", key=COLUMNS.key) > before
 
 
 def test_a_dead_workers_works_are_ready_at_once_and_no_other_ones(on_either, tmp_path):
@@ -295,7 +307,7 @@ def test_who_was_canceled_is_refused_and_not_taken_for_who_has_the_task_now(on_e
     _plan(on_either, COLUMNS, evaluation="ev_2")
     now = _take(on_either, COLUMNS)
     assert (before.attempt, now.attempt) == (1, 1)
-    assert not leases.extend_lease(on_either, before, 1, 2)
+    assert not leases.extend_lease(on_either, before)
     assert not leases.finish_attempt(on_either, before, "sha256:old", {})
     leases.fail_attempt(on_either, before, ERROR, death=True, retry=True)
     leases.hand_back_task(on_either, before)
@@ -434,7 +446,7 @@ def test_events_are_numbered_without_a_gap_and_the_end_of_a_task_ends_its_progre
     _plan(on_either, PREGEN)
     for task in (COLUMNS, PREGEN):
         lease = _take(on_either, task)
-        leases.extend_lease(on_either, lease, 90, 100)
+        leases.store_progress(on_either, lease, 90, 100)
         leases.finish_attempt(
             on_either, lease, "sha256:r", {"scores": {"perplexity": 2.0}, "signature": "s"}
         )
@@ -477,7 +489,7 @@ def test_shards_are_shown_as_the_task_that_they_make_up(records):
     _plan(records, whole, _pregen(whole))
     assert _evaluation(records) == "queued"
     first = _take(records, whole.parts[0])
-    leases.extend_lease(records, first, 1, 2)
+    leases.store_progress(records, first, 1, 2)
     shown = _shown(records)["columns"]
     assert (shown["status"], shown["done"], shown["total"]) == ("running", 1, 4)
     assert shown["started_at"] is not None
@@ -553,7 +565,7 @@ def test_a_task_that_hundreds_share_tells_some_of_them_in_each_transaction(on_ei
     for name in names:
         _plan(on_either, COLUMNS, evaluation=name)
     lease = _take(on_either, COLUMNS)
-    leases.extend_lease(on_either, lease, 1, 2)
+    leases.store_progress(on_either, lease, 1, 2)
     leases.finish_attempt(on_either, lease, "sha256:r", {})
     statuses = [_evaluation(on_either, name) for name in names]
     assert (statuses.count("succeeded"), len(_column(on_either, "run_id", untold))) == (3, 5)

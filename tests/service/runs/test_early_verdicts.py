@@ -97,7 +97,7 @@ def test_an_evaluation_ends_with_the_look_that_decides_its_gates_and_the_rest_is
     assert rows["captions"]["status"] == rows["spice"]["status"] == "canceled"
     assert _statuses(records, *parts) == {"canceled"}
     assert _statuses(records, *done) == {"done"}
-    assert not leases.extend_lease(records, begun, 1, 128)
+    assert not leases.extend_lease(records, begun)
     with records.reading() as connection:
         told = history.read_events_after(connection, "ev_1", 0)
     assert [row.kind for row in told].count("end") == 1

@@ -147,9 +147,11 @@ def test_what_is_done_meanwhile_is_done_beside_a_long_task_alone(
     records, prepare, monkeypatch, price, is_called
 ):
     monkeypatch.setattr(runners, "BEAT_SECONDS", -1.0)
-    calls = []
+    calls, looks = [], iter(range(100))
 
     def cancel(*_):
+        if next(looks) == 0:
+            return
         with records.transaction() as connection:
             connection.execute(task_rows.update().values(status="canceled"))
 
