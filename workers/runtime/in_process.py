@@ -1,6 +1,7 @@
 """Performs tasks in the calling process, by the rules of a worker and without Redis."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import takewhile
@@ -57,6 +58,9 @@ class ComputingThread:
     def memory(self) -> int:
         """Return 0: the memory of this process is no task's alone."""
         return 0
+
+    def processor_seconds(self) -> float:
+        return time.process_time()
 
     def end(self) -> ChildExit:
         """Have the task end at its next report of progress, and wait for that."""

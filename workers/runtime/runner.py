@@ -104,19 +104,19 @@ class TaskRunner:
         self.warm_up()
         self._begun = time.monotonic()
         with start_attempt_span(self._tracer, lease) as self._span:
-            self._compute(lease)
+            assert self._child is not None
+            self.compute(lease, self._child)
         self._done += 1
         if self._done >= RECYCLE_AFTER:
             self.close()
         history.update_noted_runs(self._records)
         self._queue.flush(self._records)
 
-    def _compute(self, lease: Lease) -> None:
-        assert self._child is not None
+    def compute(self, lease: Lease, child: TaskExecutor) -> None:
         try:
-            self._attempt(lease, self._child)
+            self._attempt(lease, child)
         except ChildGone:
-            self._child_lost(lease, self._child)
+            self._child_lost(lease, child)
         except ResultRefused as refused:
             self.kill()
             self.fail(lease, WorkerLost.code, str(refused), death=True, retry=True)

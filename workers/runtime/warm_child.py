@@ -86,6 +86,10 @@ class TaskExecutor(Protocol):
 
     def memory(self) -> int: ...
 
+    def processor_seconds(self) -> float:
+        """Seconds of the processor so far, of all that computes tasks."""
+        ...
+
     def end(self) -> ChildExit:
         """End at once."""
         ...
@@ -173,15 +177,27 @@ class WarmChild:
         `peak_bytes`.
         """
         now = 0
-        family = self._services.list_processes()
-        with contextlib.suppress(psutil.Error):
-            process = psutil.Process(self.pid)
-            family += [process, *process.children(recursive=True)]
-        for member in family:
+        for member in self._list_family():
             with contextlib.suppress(psutil.Error):
                 now += member.memory_info().rss
         self.peak_bytes = max(self.peak_bytes, now)
         return now
+
+    def processor_seconds(self) -> float:
+        """Seconds of the processor so far, of the child and of what lives that it had started."""
+        spent = 0.0
+        for member in self._list_family():
+            with contextlib.suppress(psutil.Error):
+                times = member.cpu_times()
+                spent += times.user + times.system
+        return spent
+
+    def _list_family(self) -> list[psutil.Process]:
+        family = self._services.list_processes()
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(self.pid)
+            family += [process, *process.children(recursive=True)]
+        return family
 
     def end(self) -> ChildExit:
         how = f"the worker's child {self._child.end()}"
