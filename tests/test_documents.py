@@ -434,7 +434,7 @@ def test_the_workflow_runs_the_command_that_everybody_runs():
 def test_actions_are_pinned_and_no_secret_is_asked_for(path):
     assert "secrets." not in read(path)
     for action in re.findall(r"uses: *(\S+)", read(path)):
-        assert re.fullmatch(r"[\w./-]+@v\d+\.\d+\.\d+", action), action
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), action
 
 
 def test_a_proposed_change_is_asked_for_what_a_commit_must_hold():
