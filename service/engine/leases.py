@@ -117,14 +117,9 @@ def extend_lease(records: Records, lease: Lease) -> bool:
 
 
 def store_progress(records: Records, lease: Lease, done: int, total: int) -> None:
-    """Store how far the attempt is, and tell its runs, if that has changed."""
-    with records.changing_own_row() as connection:
-        is_other = sa.or_(task_rows.c.done != done, task_rows.c.total != total)
-        current = task_rows.c.key == lease.key, task_rows.c.lease == lease.id
-        progress = task_rows.update().where(*current, task_rows.c.status == "running", is_other)
-        is_new = connection.execute(progress.values(done=done, total=total)).rowcount == 1
-    if is_new:
-        with records.transaction() as connection:
+    """Store how far the attempt is, and tell its runs, if it is current."""
+    with records.transaction() as connection:
+        if _current(connection, lease.key, lease.id, done=done, total=total):
             history.update_runs(connection, [lease.key])
 
 

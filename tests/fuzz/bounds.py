@@ -46,6 +46,15 @@ def traced() -> Iterator[None]:
 
 
 @contextmanager
+def growing_little(most: int = 200_000_000) -> Iterator[None]:
+    """AssertionError where this process came to have so many bytes more than ever before."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    assert grown < most, f"{grown:,} bytes more"
+
+
+@contextmanager
 def lying(data: bytes) -> Iterator[Path]:
     """A file with these bytes in a folder of its own; AssertionError if others are left there."""
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_IN_MEMORY) as name:

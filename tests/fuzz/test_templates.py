@@ -4,7 +4,6 @@ sandbox: whatever they do, their process alone ends, within its limits, and answ
 
 import json
 import os
-import resource
 import time
 from collections import Counter
 from contextlib import closing
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fuzz import edits
+from fuzz import bounds, edits
 from helpers import changed_folders, vision_language_folders
 from service.kernel import confinement
 from service.kernel.process_limits import ChildLimits
@@ -36,7 +35,6 @@ SECONDS = float(os.environ.get("PRESCORE_FUZZ_SECONDS", "600"))
 FEW, ROUND = 6, 200
 ANSWER = 10.0  # seconds of an answer here; the service allows more
 LIBRARIES = 2_000_000_000  # bytes of a child beside what it may take
-GROWN = 200_000_000  # bytes of this process
 MOST = 1 << 26  # bytes of the tensors of one small picture
 COMMON = settings(
     deadline=None,
@@ -130,10 +128,8 @@ def _changes(folder: Path) -> st.SearchStrategy[dict[str, str]]:
 
 def _held(builder: _Builder):
     def hold(texts: dict[str, str]) -> None:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        builder.build(texts)
-        grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-        assert grown < GROWN
+        with bounds.growing_little():
+            builder.build(texts)
 
     return hold
 

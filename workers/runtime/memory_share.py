@@ -31,6 +31,9 @@ class MemoryShare:
     folder: Path
     name: str
 
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+
     def find_excess(self, now: int) -> MemoryExcess | None:
         """Note that this runner's child has so many bytes; tell if its task has to end."""
         self._note(now)
@@ -49,7 +52,6 @@ class MemoryShare:
         (self.folder / self.name).unlink(missing_ok=True)
 
     def _note(self, now: int) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         written = self.folder / f".{self.name}"
         written.write_text(str(now))
         written.rename(self.folder / self.name)

@@ -182,10 +182,11 @@ class TaskRunner:
         """Extend the lease; False if the task was canceled, or another worker has it."""
         return leases.extend_lease(self._records, lease)
 
-    def report(self, lease: Lease, progress: ChildProgress) -> None:
-        """Tell runs of the progress, and look what else can be done meanwhile."""
-        if progress.total:
-            leases.store_progress(self._records, lease, progress.done, progress.total)
+    def store_progress(self, lease: Lease, progress: ChildProgress) -> None:
+        leases.store_progress(self._records, lease, progress.done, progress.total)
+
+    def look_around(self, lease: Lease) -> None:
+        """Tell runs that were noted, and look whether short tasks are ready, beside a long one."""
         history.update_noted_runs(self._records, most=1)
         is_short = lease.short and time.monotonic() - self._begun <= SHORT_SECONDS
         if self._meanwhile is not None and not is_short:
@@ -305,7 +306,7 @@ class _LeaseWatch:
         self._runner = runner
         self._lease = lease
         self._child = child
-        self._progress = ChildProgress(0, 0)
+        self._progress = self._stored = ChildProgress(0, 0)
         self._beaten = time.monotonic()
         self._extend()
 
@@ -362,8 +363,14 @@ class _LeaseWatch:
             # Other writers may hold this up for as long as a transaction waits, which is less than
             # a lease: it is told again with the next beat.
             with contextlib.suppress(DBAPIError):
-                self._runner.report(self._lease, self._progress)
+                self._tell()
         return ours
+
+    def _tell(self) -> None:
+        if self._progress != self._stored:
+            self._runner.store_progress(self._lease, self._progress)
+            self._stored = self._progress
+        self._runner.look_around(self._lease)
 
     def _look(self) -> None:
         if time.monotonic() - self._beaten > BEAT_SECONDS:

@@ -185,13 +185,9 @@ def _read_runbook():
     return {fault: (live, ready) for fault, live, ready, _ in rows}
 
 
-def _make_fault(fault, folder, server):
-    """A record in `folder` and the URL of a Redis, in which something is wrong."""
+def _make_fault(fault, folder):
+    """A record in `folder`, with which something is wrong."""
     engine = stored_records.open_empty_record(folder)
-    if fault == "Redis is away":
-        return engine, f"unix://{folder / 'absent'}"
-    if fault == "there is no worker":
-        return engine, server.url
     engine.dispose()
     match fault:
         case "the record is away":
@@ -203,20 +199,26 @@ def _make_fault(fault, folder, server):
         case "the disk is full":
             with pytest.raises(OSError, match="No space left on device"):
                 _fill(folder)
-    return engine, server.url
+    return engine
+
+
+@pytest.fixture
+def idle(tmp_path_factory):
+    """A Redis to which no worker is connected."""
+    idle = Server(tmp_path_factory.mktemp("idle"))
+    idle.start()
+    yield idle
+    idle.kill()
 
 
 @pytest.mark.parametrize("fault", _read_runbook())
-def test_faults_are_answered_as_the_runbook_says(fault, small, server, tmp_path_factory):
-    idle = Server(tmp_path_factory.mktemp("without workers"))
-    idle.start()
-    chosen = idle if fault == "there is no worker" else server
-    engine, url = _make_fault(fault, small, chosen)
-    queue = RedisQueue(connect_redis(url))
+def test_faults_are_answered_as_the_runbook_says(fault, small, server, idle):
+    urls = {"Redis is away": f"unix://{small}/absent", "there is no worker": idle.url}
+    engine = _make_fault(fault, small)
+    queue = RedisQueue(connect_redis(urls.get(fault, server.url)))
     parts = ServiceParts(Records(engine), FileBlobs(small), queue, AssetFolders(Path("/nowhere")))
     found = [ask_application(parts, "GET", path) for path in ("/livez", "/readyz")]
     engine.dispose()
-    idle.kill()
     told = [str(each.status_code) for each in found]
     told[1] += ", with a finding" if found[1].json().get("findings") else ""
     assert tuple(told) == _read_runbook()[fault]
